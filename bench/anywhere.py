@@ -5,6 +5,10 @@ sparsity, spectrum, kernel and covariance type are drawn at random, sizes log-un
 of a table. The seed is fresh and printed; ``--seed`` repeats a run. Ours and every solver of scikit-learn fit the
 same data in fresh processes in alternating order. A ratio is the time of the fastest *accurate* solver over ours.
 
+``--together`` fits all solvers of a shape in one process, in alternating order, which spares nine in ten starts of
+Python: sixty shapes for each class take minutes rather than hours. ``--processor`` counts processor time with one BLAS
+thread, for a machine that is not idle. ``--minutes`` shares out the time between the classes and draws while it lasts.
+
 ``--tree FOLDER`` times another checkout of the project as well and prints new over old, shape by shape.
 """
 
@@ -306,6 +310,55 @@ def run_worker(task: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": median(seconds), "residual": residual, "objective": objective, "method": method}
 
 
+def run_together(task: dict[str, Any]) -> dict[str, Any]:
+    """Fit one shape with every solver in this process: all of them once, then ours and the two fastest in turn."""
+    shape, solvers, clock = Shape(**task["shape"]), list(task["solvers"]), time.perf_counter
+    if task["processor"]:
+        clock = time.process_time
+    X, y = make_data(shape)
+    supervised = shape.kind in {"Ridge", "RidgeCV", "KernelRidge"}
+    seconds: dict[str, list[float]] = {}
+    found: dict[str, dict[str, Any]] = {}
+
+    def fit(solver: str) -> Any:
+        model = build(shape, solver)
+        start = clock()
+        fitted = model.fit(X, y) if supervised else model.fit(X)
+        seconds.setdefault(solver, []).append(clock() - start)
+        return fitted
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError(f"over {task['limit']:g} s")
+
+    signal.signal(signal.SIGALRM, give_up)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for solver in solvers:
+            signal.setitimer(signal.ITIMER_REAL, task["limit"])
+            try:
+                model = fit(solver)
+                if seconds[solver][0] < 1.0:  # the first fit pays for imports, pages and caches
+                    seconds[solver].clear()
+                    model = fit(solver)
+            except Exception as error:  # whatever a solver dies of is its result
+                found[solver] = {"failure": f"{type(error).__name__}: {error}"[:120]}
+                continue
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            residual, objective = measure_fit(shape, model, X, y)
+            method = str(getattr(getattr(model, "certificate_", None), "method", ""))
+            found[solver] = {"residual": residual, "objective": objective, "method": method}
+        done = sorted((name for name in seconds if "failure" not in found[name]), key=lambda name: seconds[name][0])
+        fine = [name for name in done if found[name]["residual"] <= 10 * ACCURATE[shape.dtype]]
+        again = [*(["ours"] if "ours" in done else []), *[name for name in fine if name != "ours"][:2]]
+        turns = 0
+        while again and turns < 100 and sum(sum(seconds[name]) for name in again) < 0.5 * len(again):
+            for name in again[:: -1 if turns % 2 else 1]:
+                fit(name)
+            turns += 1
+    return {name: {**result, "seconds": median(seconds.get(name, [math.inf]))} for name, result in found.items()}
+
+
 def start_worker(shape: Shape, solver: str, limit: float, tree: Path = ROOT) -> dict[str, Any]:
     """Run one fit in a fresh process of ``tree`` and return what it found, or ``{"failure": why}``."""
     command = [sys.executable, "-m", "bench.anywhere", "--worker"]
@@ -321,15 +374,46 @@ def start_worker(shape: Shape, solver: str, limit: float, tree: Path = ROOT) -> 
     return result
 
 
-def compare_solvers(shape: Shape, limit: float, rounds: int, tree: Path | None, alone: bool) -> dict[str, Any]:
-    """Return times and accuracies of every solver on ``shape``: the first round everyone, then ours and the fastest."""
+def start_together(shape: Shape, limit: float, processor: bool) -> dict[str, Any]:
+    """Run every solver on ``shape`` in one fresh process; where that dies, all of them have failed."""
+    solvers = ["ours", *peers(shape)]
+    task = {"shape": asdict(shape), "solvers": solvers, "limit": limit, "processor": processor}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    if processor:
+        environment |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    command = [sys.executable, "-m", "bench.anywhere", "--worker"]
+    done = subprocess.run(
+        command, input=json.dumps(task), capture_output=True, text=True, check=False, cwd=ROOT, env=environment
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+        return {name: {"failure": last[:120]} for name in solvers}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def compare_solvers(
+    shape: Shape,
+    limit: float,
+    rounds: int,
+    tree: Path | None,
+    alone: bool,
+    together: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return times and accuracies of every solver on ``shape``: the first round everyone, then ours and the fastest.
+
+    ``together`` is what one process has found of all of them already.
+    """
     trees = {"ours": ROOT} | ({"before": tree} if tree else {})
     names = [*trees, *([] if alone else peers(shape))]
     timings = {name: Timing(name) for name in names}
 
     def run(name: str) -> None:
         timing = timings[name]
-        found = start_worker(shape, "ours" if name in trees else name, limit, trees.get(name, ROOT))
+        if together is None:
+            found = start_worker(shape, "ours" if name in trees else name, limit, trees.get(name, ROOT))
+        else:
+            found = together[name]
         if "failure" in found:
             timing.failure = found["failure"]
             return
@@ -345,7 +429,7 @@ def compare_solvers(shape: Shape, limit: float, rounds: int, tree: Path | None, 
     counted = [t for t in rivals if is_accurate(t, ours, shape.kind, shape.dtype, best)]
     rival = min(counted, key=lambda t: t.time, default=None)
     again = [*trees, *([rival.solver] if rival else [])]
-    for number in range(1, rounds):
+    for number in range(1, rounds if together is None else 1):
         for name in again[:: -1 if number % 2 else 1]:
             if not timings[name].failure:
                 run(name)
@@ -432,6 +516,9 @@ def main(argv: list[str] | None = None, say: Callable[[str], None] = print) -> i
     parser.add_argument("--seed", type=int, help="repeat the run that printed this seed")
     parser.add_argument("--most", type=float, default=MOST_NUMBERS, help="numbers in a table at most")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds all fits of a process may take")
+    parser.add_argument("--minutes", type=float, help="time for all classes; each draws shapes while its share lasts")
+    parser.add_argument("--together", action="store_true", help="one process for each shape instead of each fit")
+    parser.add_argument("--processor", action="store_true", help="count processor time, with one thread (--together)")
     parser.add_argument("--rounds", type=int, default=2, help="processes for ours and for the fastest peer")
     parser.add_argument("--tree", type=Path, help="another checkout of the project to time as well")
     parser.add_argument("--alone", action="store_true", help="leave scikit-learn out (with --tree)")
@@ -440,13 +527,21 @@ def main(argv: list[str] | None = None, say: Callable[[str], None] = print) -> i
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.worker:
-        print(json.dumps(run_worker(json.load(sys.stdin))))
+        task = json.load(sys.stdin)
+        print(json.dumps(run_together(task) if "solvers" in task else run_worker(task)))
         return 0
+    if args.processor and not args.together:
+        parser.error("--processor needs --together")
+    if args.together and (args.tree or args.alone):
+        parser.error("--together compares with scikit-learn alone: leave out --tree and --alone")
     seed = args.seed if args.seed is not None else secrets.randbelow(10**9)
     facts = machine.describe()
     head = [f"# Shapes drawn at random, seed {seed}", ""]
     head += [
-        f"`python -m bench.anywhere --seed {seed} --shapes {args.shapes} --most {args.most:g}`" + " --busy" * args.busy
+        f"`python -m bench.anywhere --seed {seed} --shapes {args.shapes} --most {args.most:g}`"
+        + " --together" * args.together
+        + " --processor" * args.processor
+        + " --busy" * args.busy
     ]
     head += [
         "",
@@ -458,13 +553,18 @@ def main(argv: list[str] | None = None, say: Callable[[str], None] = print) -> i
     text, outcomes = "\n".join(head), dict[str, list[dict[str, Any]]]()
     tree = args.tree.resolve() if args.tree else None
     with busy_process(args.busy):
-        for kind in args.only or CLASSES:
+        kinds = list(args.only or CLASSES)
+        began = time.monotonic()
+        for number, kind in enumerate(kinds, start=1):
             # Each class has its own stream, so that leaving a class out does not change the others.
             rng = np.random.default_rng([seed, CLASSES.index(kind)])
             outcomes[kind] = []
             for _ in range(args.shapes):
+                if args.minutes is not None and time.monotonic() - began > 60 * args.minutes * number / len(kinds):
+                    break
                 shape = draw_shape(kind, rng, args.most)
-                found = compare_solvers(shape, args.limit, args.rounds, tree, args.alone)
+                together = start_together(shape, args.limit, args.processor) if args.together else None
+                found = compare_solvers(shape, args.limit, args.rounds, tree, args.alone, together)
                 outcomes[kind].append(found)
                 ratio = "  -  " if found["ratio"] is None else f"{found['ratio']:5.2f}"
                 change = "" if found["after_before"] is None else f"  new/old {found['after_before']:.2f}"

@@ -76,3 +76,21 @@ def test_a_run_prints_seed_ratio_and_new_over_old(tmp_path):
     assert outcome["after_before"] > 0
     assert "seed 7" in said[0]
     assert f"{outcome['ratio']:.2f}" in out.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_one_process_finds_what_a_process_for_each_solver_finds():
+    """Times and accuracies of all solvers from one worker; a solver that fails is named and stops no other."""
+    shape = Shape("PCA", 4, 60, 5, 2)
+    found = anywhere.run_together(
+        {"shape": vars(shape), "solvers": ["ours", "full", "no such"], "limit": 60.0, "processor": True}
+    )
+    assert set(found) == {"ours", "full", "no such"}
+    assert "no such" in found["no such"]["failure"]
+    for name in ("ours", "full"):
+        assert found[name]["residual"] < 1e-10
+        assert 0.0 < found[name]["seconds"] < 60.0
+    outcome = anywhere.compare_solvers(
+        shape, 60.0, 2, None, False, {name: found["full"] for name in ("ours", *peers(shape))}
+    )
+    assert outcome["ratio"] == 1.0
+    assert outcome["accurate"]
