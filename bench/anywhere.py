@@ -330,7 +330,7 @@ def run_together(task: dict[str, Any]) -> dict[str, Any]:
     def give_up(*_: object) -> None:
         raise TimeoutError(f"over {task['limit']:g} s")
 
-    signal.signal(signal.SIGALRM, give_up)
+    before = signal.signal(signal.SIGALRM, give_up)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for solver in solvers:
@@ -356,6 +356,7 @@ def run_together(task: dict[str, Any]) -> dict[str, Any]:
             for name in again[:: -1 if turns % 2 else 1]:
                 fit(name)
             turns += 1
+    signal.signal(signal.SIGALRM, before)
     return {name: {**result, "seconds": median(seconds.get(name, [math.inf]))} for name, result in found.items()}
 
 
