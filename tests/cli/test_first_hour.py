@@ -1,5 +1,6 @@
 """What somebody meets who has just begun: units, marks of missing cells, folders of results, standard input."""
 
+import io
 import json
 import os
 import signal
@@ -8,6 +9,9 @@ import sys
 
 import numpy as np
 import pytest
+from rich.console import Console
+
+from gramian.cli.output import ResultTable, screen_tables
 
 QUIET = ("--no-report", "--no-pictures")
 
@@ -124,3 +128,30 @@ def test_no_thread_of_a_library_outlives_what_it_needs(files, tmp_path, argument
     command = [sys.executable, "-m", "gramian", *arguments]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
+
+
+def test_names_of_columns_are_whole_on_a_narrow_screen():
+    names = ["component", *(f"mean {word}" for word in ("mpg", "displacement", "qsec", "carburettors", "gear"))]
+    table = ResultTable({name: np.array([1.0, 123.456]) for name in names}, title="")
+    for width in (40, 60, 80, 120):
+        console = Console(width=width, record=True, file=io.StringIO())
+        for part in screen_tables(table, width):
+            console.print(part)
+        text = console.export_text()
+        for name in names:
+            for word in name.split():
+                assert word in text, (width, word)
+
+
+def test_bars_of_a_scree_plot_stay_on_their_lines(run, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{4e4 * a:.3f},{b:.4f},{c:.4f}" for a, b, c in rng.normal(size=(30, 3))]
+    (tmp_path / "large.csv").write_text("income,share,rate\n" + "\n".join(rows) + "\n")
+    screen = run("pca", "large.csv").stdout.splitlines()
+    bars = [line for line in screen if "█" in line]
+    assert [line.split()[0] for line in bars] == ["PC1"]
+
+
+def test_levels_of_a_text_column_come_with_a_word_on_their_errors(run):
+    assert "differences" in run("ridge", "flowers.csv", "--target", "sum", "--drop", "plant").stdout
+    assert "differences" not in run("ridge", "houses.csv", "--target", "price").stdout

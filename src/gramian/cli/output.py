@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -531,10 +532,18 @@ def screen_tables(table: ResultTable, width: int) -> list[ScreenTable]:
     for i, block in enumerate(blocks):
         title = one_line(table.title or "") if i == 0 else "(more columns)"
         part = ScreenTable(title=escape(title), box=rich.box.SIMPLE_HEAD, title_justify="left")
+        heads = {name: one_line(name) for name in block}
+        if sum(3 + max(map(len, (heads[name], *cells[name])), default=0) for name in block) > width - 1:
+            # columns of numbers do not wrap, so that their names must be broken here
+            heads |= {
+                name: "\n".join(textwrap.wrap(heads[name], max(1, narrowest[name]), break_long_words=False))
+                for name in block
+                if arrays[name].dtype.kind in "fiu"
+            }
         for name in block:
             number = arrays[name].dtype.kind in "fiu"
             part.add_column(
-                escape(one_line(name)),
+                escape(heads[name]),
                 justify="right" if number else "left",
                 overflow="fold",
                 no_wrap=number,

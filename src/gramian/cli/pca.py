@@ -45,7 +45,7 @@ from gramian.sources import Source
 TABLES = ("scores", "loadings", "unit_vectors", "variances")
 PICTURES = ("scree", "scores", "loadings")
 SHOWN = {"component": "", "variance": ".6g", "share": ".2%", "running_sum": ".2%", "residual": ".1e", "": ""}
-BAR = 11  # characters of the longest bar of a scree plot: as long as a word that is kept together
+BAR = 16  # characters of the longest bar of a scree plot
 MAX_ROWS_SHOWN = 20  # loadings up to which the screen shows them all
 MAX_ADVISED_CELLS = 2_000_000  # cells of a table up to which every rule for the number of components is asked
 MAX_ADVISED_SCREEN = 100_000  # and where no report waits for the answers
@@ -159,7 +159,8 @@ def pca(
     if isinstance(model.certificate_, SpectralCertificate):  # an optimum has one gradient, not a residual for each
         variances["residual"] = model.certificate_.residuals
         variances["variance_bound"] = model.certificate_.eigenvalue_bounds
-    bars = ["█" * round(BAR * value / max(float(shares.max(initial=0.0)), 1e-300)) or "▏" for value in shares]
+    longest = BAR - max(0, max((len(f"{v:.6g}") for v in model.explained_variance_), default=0) - 9)
+    bars = ["█" * round(longest * value / max(float(shares.max(initial=0.0)), 1e-300)) or "▏" for value in shares]
     results = Results.of_fit(
         model,
         table,

@@ -45,6 +45,10 @@ Array = NDArray[np.float64]
 
 TABLES = ("coefficients", "predictions", "path")
 PICTURES = ("residuals", "path", "choice", "widths", "curve")
+LEVELS = (  # said where a column of text is encoded
+    "Of the levels of one text column the data determine differences alone: λ shares what is left among all of them, "
+    "and standard errors of single levels hold that too"
+)
 ERRORS = {"rmse_left_out": np.nan, "r2_left_out": np.nan}  # of models that do not tell them
 
 
@@ -122,6 +126,7 @@ def ridge(
             ResultTable(prediction_columns(table, y, fitted), "predictions"),
             *path_tables(model),
         ],
+        lines=[LEVELS] if any(" one-hot of " in note for note in table.notes) else [],
         pictures=regression_pictures(model, table, y, fitted, target),
         report=partial(regression_report, model, y, fitted, **told),
         facts={
