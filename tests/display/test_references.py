@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from scipy.ndimage import gaussian_filter
+from scipy.stats import norm
 from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
 
 from gramian import PCA, GaussianMixture, KernelPCA, KernelRidgeCV, Ridge, RidgeCV, display, rank_advice
@@ -28,12 +29,14 @@ from gramian.display import (
     KernelFieldDisplay,
     LeaveOneOutDisplay,
     LoadingsDisplay,
+    ManhattanDisplay,
     MapDisplay,
     MixtureChoiceDisplay,
     MixtureDisplay,
     MonitoringDisplay,
     PredictionBandDisplay,
     ProfileDisplay,
+    QuantileDisplay,
     ReconstructionDisplay,
     ResidualsDisplay,
     RidgePathDisplay,
@@ -138,6 +141,18 @@ def fitted(name, how):
     return how.from_estimator(estimate, **({"name": x.name} if how is FitDisplay else {}))
 
 
+def tests_of_cells(name):
+    """Two-sided p-values of every cell among those of its column, columns for chromosomes."""
+    X = table(name)[0]
+    z = np.abs((X - X.mean()) / X.std()).to_numpy()
+    return np.repeat([str(j + 1) for j in range(X.shape[1])], len(X)), np.tile(np.arange(len(X)) + 1, X.shape[1]), z
+
+
+def along_genome(name):
+    chromosome, position, z = tests_of_cells(name)
+    return ManhattanDisplay(chromosome, position, 2 * norm.sf(z.T.ravel() ** 2), name=name).plot()
+
+
 PICTURES = {
     "scree": lambda name: ScreeDisplay.from_estimator(pca(name), advice=rank_advice(table(name)[0], random_state=0)),
     "scores": lambda name: ScoreDisplay.from_estimator(pca(name), table(name)[0], labels=table(name)[1]),
@@ -160,6 +175,8 @@ PICTURES = {
     "choice-of-mixture": lambda name: MixtureChoiceDisplay.from_estimator(choice(name)),
     "fit": lambda name: fitted(name, FitDisplay),
     "profile": lambda name: fitted(name, ProfileDisplay),
+    "tests-along-genome": along_genome,
+    "quantiles-of-tests": lambda name: QuantileDisplay(2 * norm.sf(tests_of_cells(name)[2]), name=name).plot(),
 }
 REGRESSIONS = ("path", "choice-of-lambda", "residuals", "band")
 PLANES = ("field", "embedding", "mixture", "bins", "uncertainty", "choice-of-mixture", "fit", "profile")

@@ -43,7 +43,7 @@ from gramian.cli.running import LOG, CommandRun, data_errors, device_option, nam
 from gramian.compute.devices import resolve
 from gramian.compute.memory import gibibytes
 from gramian.compute.threads import n_threads
-from gramian.display import MapDisplay, ScoreDisplay, ScreeDisplay
+from gramian.display import ManhattanDisplay, MapDisplay, QuantileDisplay, ScoreDisplay, ScreeDisplay
 from gramian.display.report import genotype_report
 from gramian.genetics.artefacts import find_artefacts
 from gramian.genetics.cohort import LIST_ENDINGS, USUAL, CohortAnalysis, analyse_cohort
@@ -51,6 +51,7 @@ from gramian.genetics.files import FORMATS, result_files, write_results
 from gramian.genetics.filters import chromosome_set
 from gramian.genetics.fst import fst
 from gramian.genetics.genotypes import AUTOSOMES, is_autosomal
+from gramian.genetics.outliers import SelectionScan, selection_scan
 from gramian.genetics.pca import PAIR_MATRICES, GenotypePCA, choose_genotype_solver, measure_components, pairs_compared
 from gramian.genetics.pruning import Window
 from gramian.genetics.quality import sample_quality, snp_quality
@@ -64,6 +65,7 @@ from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes
 
 PERMUTATIONS = 999
+SIGNIFICANT = 5e-8  # among all SNPs of a genome
 SHOWN = {
     "component": "",
     "eigenvalue": ".6g",
@@ -201,6 +203,12 @@ COHORT = (
 @option("--label", metavar="NAME", help="Its column of groups [default: the first of text].")
 @option("--fst", "between", is_flag=True, help="F_ST between the groups.")
 @bundle(CohortSteps, "steps", COHORT)
+@option(
+    "--selection",
+    "scanned",
+    type=click.Choice(["galinsky", "pcadapt"]),
+    help="Test SNPs for selection along the components that stand out: each by itself, or all together.",
+)
 @selection_options
 @output_options(GenotypeOutput, OUTPUT)
 @device_option
@@ -213,6 +221,7 @@ def genotype_pca(
     labels: Path | None,
     label: str | None,
     between: bool,
+    scanned: str | None,
     steps: CohortSteps,
     selection: Selection,
     output: GenotypeOutput,
@@ -238,7 +247,13 @@ def genotype_pca(
     solver = "exact" if exact or options["missing"] == "pairwise" else solver
     if labels is None and (between or label is not None):
         raise click.UsageError("--fst and --label need --labels FILE")
-    tables = [*["sample_quality", "snp_quality"] * output.quality, *["fst"] * between, "tracy_widom", "filters"]
+    tables = [
+        *["sample_quality", "snp_quality"] * output.quality,
+        *["fst"] * between,
+        *["selection"] * bool(scanned),
+        "tracy_widom",
+        "filters",
+    ]
     try:
         coded = [path.name for path in result_files(PREFIX, output.formats)]
         coded += [PREFIX + ending for ending in LIST_ENDINGS] if steps.asked else []
@@ -248,7 +263,9 @@ def genotype_pca(
         raise click.UsageError(
             "pruning and kinship are of autosomes: leave out --all-chromosomes, and X, Y, MT of --chr"
         )
-    output.check(tables, ["scree", "scores", *["before", "roles"] * steps.asked], coded)
+    output.check(
+        tables, ["scree", "scores", *["before", "roles"] * steps.asked, *["manhattan", "qq"] * bool(scanned)], coded
+    )
     wanted = steps.usual(selection) if steps.auto else selection
     study = prepare_study(file, wanted, (labels, label), run, cohort=steps.auto)
     (n, p), known = study.source.shape, study.labels
@@ -286,6 +303,12 @@ def genotype_pca(
         artefacts = find_artefacts(model, used, progress=report)
     for artefact in artefacts.found:
         run.warn(artefact.text)
+    scan: SelectionScan | None = None
+    if scanned is not None and not model.n_separated_:
+        run.warn("--selection: no component stands out of the noise, along which SNPs could be tested")
+    elif scanned is not None:
+        with run.step("Testing for selection"), data_errors(input_name(file)):
+            scan = selection_scan(model, used, method=scanned)
     everybody = model if analysis is None else analysis.of_everybody()
     p = len(model.snps_)
     portable(model.set_params(verbose=False))
@@ -353,6 +376,8 @@ def genotype_pca(
     ]
     if groups is not None:
         found.append(ResultTable(groups.table(), "fst", f"F_ST by {known.name} (Hudson), mean {groups.mean:.4g}"))
+    if scan is not None:
+        found.append(ResultTable(scan.table(), "selection"))
     quality: dict[str, Any] = {}
     if output.quality and output.out is not None:
         whole, used = study.whole, study.source
@@ -373,12 +398,22 @@ def genotype_pca(
         ),
     }
     lines, placed = [], {}
+    if scan is not None:
+        best, chance = scan.p_values.min(axis=0).argmin(), scan.p_values.min(axis=1)
+        tested, told = scan.snps, ", ".join(f"{n} {x:.3f}" for n, x in zip(scan.names, scan.inflation, strict=True))
+        which = scan.names[0] if len(scan.names) == 1 else f"smallest p of {scan.names[0]} to {scan.names[-1]}"
+        pictures["manhattan"] = ManhattanDisplay(tested.chromosome, tested.position, chance, name=which).plot
+        pictures["qq"] = QuantileDisplay(scan.p_values[:, best], name=scan.names[best]).plot
+        lines.append(
+            f"Selection ({scanned}): {np.count_nonzero(chance < SIGNIFICANT):,} of {len(tested):,} SNPs with "
+            f"p < {SIGNIFICANT:g}, λ_GC {told}"
+        )
     if aligned is not None and known.places is not None:
         (fit, rows), places = aligned, known.places[aligned[1]]
         found_places = fit.apply(scores[rows, :2]) / [math.cos(math.radians(float(places[:, 1].mean()))), 1.0]
         near = None if known.groups is None else as_texts(known.groups[rows])
         pictures["map"] = MapDisplay(found_places, places, labels=near, geographic=True).plot
-        lines = [
+        lines += [
             f"Procrustes correlation of PC1 and PC2 with the map: {fit.correlation:.4f} "
             f"(p = {fit.p_value:.2g} by {PERMUTATIONS} permutations, {rows.sum():,} samples)"
         ]
@@ -428,6 +463,7 @@ def genotype_pca(
             fst=groups,
             analysis=analysis,
             artefacts=artefacts,
+            selection=scan,
             **quality,
         ),
         write_more=write_more,
@@ -440,6 +476,7 @@ def genotype_pca(
             "fitted": len(model.samples_),
             **({} if analysis is None else cohort_facts(analysis)),
             "artefacts": artefacts.table(),
+            **({} if scan is None else {"selection": {"method": scanned, **scan_facts(scan)}}),
             "compared_for_relatives": {"samples": artefacts.relatives.compared, "snps": artefacts.relatives.snps},
             "eigenvalue_scale": model.eigenvalue_scale_,
             "components": eigenvalues,
@@ -495,6 +532,11 @@ def describe_cohort(analysis: CohortAnalysis) -> list[str]:
         places = [f"{r.chromosome}:{r.start / 1e6:.1f}–{r.end / 1e6:.1f} Mb" for r in analysis.regions.regions]
         found.append(f"Regions that the data showed: {list_few(places)}")
     return found
+
+
+def scan_facts(scan: SelectionScan) -> dict[str, Any]:
+    """What a script wants of a scan for selection."""
+    return {"inflation": dict(zip(scan.names, scan.inflation.tolist(), strict=True)), "degrees": scan.degrees}
 
 
 def cohort_facts(analysis: CohortAnalysis) -> dict[str, Any]:

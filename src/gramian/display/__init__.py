@@ -6,7 +6,7 @@ from gramian.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gramian.display.base import Display, save_picture
-    from gramian.display.genetics import MapDisplay
+    from gramian.display.genetics import ManhattanDisplay, MapDisplay, QuantileDisplay
     from gramian.display.kernel_pca import EmbeddingDisplay, KernelFieldDisplay
     from gramian.display.likelihood import FitDisplay, ProfileDisplay
     from gramian.display.mixture import BinnedMixtureDisplay, MixtureChoiceDisplay, MixtureDisplay, UncertaintyDisplay
@@ -43,12 +43,14 @@ __all__ = [
     "KernelFieldDisplay",
     "LeaveOneOutDisplay",
     "LoadingsDisplay",
+    "ManhattanDisplay",
     "MapDisplay",
     "MixtureChoiceDisplay",
     "MixtureDisplay",
     "MonitoringDisplay",
     "PredictionBandDisplay",
     "ProfileDisplay",
+    "QuantileDisplay",
     "ReconstructionDisplay",
     "ResidualsDisplay",
     "RidgePathDisplay",

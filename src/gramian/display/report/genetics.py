@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.display.base import PALETTE
+from gramian.display.genetics import QuantileDisplay, place_along_genome
 from gramian.display.pca import describe_scree
 from gramian.display.report.assemble import (
     Common,
@@ -60,6 +61,7 @@ def genotype_report(
     sample_quality: Any = None,
     analysis: Any = None,
     artefacts: Any = None,
+    selection: Any = None,
     **common: Unpack[Common],
 ) -> Report:
     """Report a principal component analysis of genotypes.
@@ -86,6 +88,8 @@ def genotype_report(
         What :func:`gramian.genetics.analyse_cohort` did before.
     artefacts : Artefacts, optional
         What :func:`gramian.genetics.find_artefacts` found.
+    selection : SelectionScan, optional
+        What :func:`gramian.genetics.selection_scan` found.
     **common
         ``data`` (a :class:`DataFacts`), and ``run``, ``ids`` (names of the samples, by default), ``labels`` (their
         populations), ``label_name``, ``columns``, ``title``.
@@ -133,6 +137,7 @@ def genotype_report(
         _artefacts_section(artefacts),
         _fst_section(fst, given["label_name"]),
         _snps_section(model),
+        _selection_section(selection),
         _rank_section(model, shares),
         _quality_section(snp_quality, sample_quality),
     ]
@@ -299,6 +304,56 @@ def _rank_section(model: Any, shares: Matrix) -> Section:
     return Section("How many components are real", [Text(text), Row([figure, tests])])
 
 
+def _selection_section(scan: Any) -> Section:
+    """Tests along the genome, how they are calibrated, and the SNPs that stand out most."""
+    title = "Selection"
+    if scan is None:
+        return Section(title, [])
+    heights = -np.log10(np.maximum(np.asarray(scan.p_values, dtype=np.float64), 1e-300))
+    place, ticks = place_along_genome(scan.snps.chromosome, scan.snps.position)
+    top = np.argsort(-heights.max(axis=1), kind="stable")
+    some = np.sort(top[:DRAWN])
+    names = [f"−log₁₀ p, {name}" for name in scan.names]
+    axes: dict[str, Any] = {PLACE: place[some]} | {name: heights[some, j] for j, name in enumerate(names)}
+    chromosome = np.array([str(name) for name in scan.snps.chromosome], dtype=object)
+    points = Points(
+        axes,
+        names=[str(name) for name in scan.snps.id[some]],
+        groups={"chromosome": chromosome[some]},
+        title="SNP",
+        numbers=some,
+        totals={"chromosome": Counter(chromosome.tolist())},
+        wordy={PLACE: "chromosome"},
+    )
+    panels = [Panel(PLACE, name, choose="y", ticks=ticks) for name in names[:1]]
+    blocks: list[ReportBlock] = [Cloud(points, panels, "chromosome", "selected-tests")]
+    curves = [
+        Figure(f"{name}: λ_GC = {inflation:.3f}", partial(_quantile_figure, scan.p_values[:, j]))
+        for j, (name, inflation) in enumerate(zip(scan.names, scan.inflation, strict=True))
+    ]
+    blocks.append(Row(curves[:4]))
+    table = {name: np.asarray(column)[top[:LARGEST]] for name, column in scan.table().items()}
+    chances = tuple(name for name in table if name.endswith("_P"))
+    blocks.append(DataTable("selection", "SNPs that stand out most", table, chances=chances))
+    lead = (
+        "SNPs that differ along a component by more than drift explains. A curve that leaves the line at small values, "
+        "or a λ_GC far from 1, says that the test is not calibrated for these data."
+    )
+    return Section(title, blocks, lead)
+
+
+def _quantile_figure(p_values: Any) -> Any:
+    """Observed over expected p-values."""
+    data = QuantileDisplay(p_values)
+    figure = new_figure("expected −log₁₀ p", "observed −log₁₀ p", height=260)
+    some = np.unique(np.concatenate([np.arange(min(1000, len(data.expected))), np.arange(0, len(data.expected), 50)]))
+    some = some[some < len(data.expected)]
+    figure.scatter(data.expected[some], data.observed[some], size=4, color=PALETTE[0], line_color=None)
+    end = float(data.expected[0])
+    figure.line([0, end], [0, end], line_color=PALETTE[1], line_dash="dashed")
+    return figure
+
+
 def _snps_section(model: Any) -> Section:
     """Loadings along the genome, and the largest of them: what a component is made of."""
     snps, V = model.snps_, np.asarray(model.components_, dtype=np.float64)[:COMPONENTS]
@@ -309,25 +364,7 @@ def _snps_section(model: Any) -> Section:
     ids, chromosome, a1 = (
         np.array([str(name) for name in column], dtype=object) for column in (snps.id, snps.chromosome, snps.a1)
     )
-    number = np.array([float(name) if name.isdigit() else np.inf for name in chromosome])
-    order = np.lexsort([np.asarray(snps.position), chromosome.astype(str), number])
-    # Chromosomes one after the other, each as long as its last position; where positions are not known, in order.
-    found, ends = dict.fromkeys(chromosome[order].tolist()), np.asarray(snps.position, dtype=float)
-    if not (ends > 0).any():
-        ends = np.argsort(order).astype(float)
-    place, start, ticks = np.empty(len(ends)), 0.0, {}
-    for name in found:
-        mine = chromosome == name
-        here = ends[mine] - (0.0 if (ends > 0).all() else ends[mine].min())
-        place[mine], length = start + here, float(here.max()) or 1.0
-        ticks[start + length / 2] = name
-        start += length
-    last = -np.inf
-    for at in list(ticks):  # names of short chromosomes would lie on each other
-        if at - last < 0.03 * start:
-            del ticks[at]
-        else:
-            last = at
+    place, ticks = place_along_genome(chromosome, snps.position)
     axes: dict[str, Any] = {PLACE: place[some]} | {name: V[j, some] for j, name in enumerate(names)}
     groups, counts = {"chromosome": chromosome[some]}, Counter(chromosome.tolist())
     panels = [Panel(PLACE, name, choose="y", ticks=ticks) for name in names[:2]]
