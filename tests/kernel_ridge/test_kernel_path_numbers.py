@@ -104,6 +104,18 @@ def test_a_decomposition_that_is_a_little_off_is_corrected_by_one_more_pass() ->
     known = np.linalg.norm(off, axis=0) / np.linalg.norm(targets, axis=0)
     assert_allclose(better.certificate.residuals, known, rtol=1e-4)
     assert better.certificate.worst < 1e-3 * first.certificate.worst
+    worst = first.certificate.worst
+    assert [refine(turned(exact, 1e-4), problem, "", tol).certificate.passes for tol in (90 * worst, 110 * worst)] == [
+        3,
+        2,
+    ]
+
+
+def test_one_row_about_its_mean_leaves_no_eigenvalue_and_is_well_conditioned() -> None:
+    problem = KernelProblem(Gaussian(0.4), X[:1], Y[:1], None, LAM, True, True)
+    found = eigen_system(problem)
+    assert len(found.filter.squares) == 0
+    assert refine(found, problem, "", 1e-9).certificate.condition == 1.0
 
 
 def test_a_correction_that_makes_a_target_worse_is_not_taken_for_it() -> None:
