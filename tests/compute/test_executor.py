@@ -1,6 +1,7 @@
 """Passes in this process, in several and on a Dask cluster: the same bits, and workers that may end at any moment."""
 
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -11,12 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
 
 import gramian
-from gramian.compute.executor import ClusterError, cluster, merge_tree
+from gramian.analysis import bootstrap, cross_validate_rank
+from gramian.compute.executor import ClusterError, Processes, cluster, describe_use, merge_tree
+from gramian.compute.genotypes import pack
+from gramian.kernel_ridge.landmark_fit import LandmarkSolver
+from gramian.kernels import Gaussian
+from gramian.operators import KernelOperator
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed (gramian[cluster])")
-ROWS, COLUMNS = 4000, 12
+ROWS, COLUMNS = 2000, 12
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +59,34 @@ def test_the_tree_depends_on_the_number_of_parts_alone(count: int) -> None:
 
 y = np.random.default_rng(4).normal(size=ROWS)
 w = np.random.default_rng(5).uniform(0.5, 2.0, ROWS)
+CALLS = np.random.default_rng(8).integers(-1, 3, size=(3000, 61)).astype(np.int8)  # SNPs x samples, -1 missing
+
+
+@pytest.fixture(scope="module")
+def genotypes(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A PLINK fileset of two populations."""
+    folder = tmp_path_factory.mktemp("genotypes")
+    own = np.random.default_rng(9).uniform(0.1, 0.9, (len(CALLS), 2))[:, np.arange(61) % 2]
+    calls = np.where(CALLS < 0, -1, np.random.default_rng(10).binomial(2, own))
+    (folder / "x.bed").write_bytes(bytes([0x6C, 0x1B, 1]) + pack(calls).tobytes())
+    (folder / "x.bim").write_text("".join(f"1 rs{j} 0 {1000 * j + 1} A G\n" for j in range(len(calls))))
+    (folder / "x.fam").write_text("".join(f"f{i} s{i} 0 0 0 -9\n" for i in range(61)))
+    return str(folder / "x.bed")
+
+
+def nystrom(X: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return gramian.KernelPCA(2, kernel="rbf", eigen_solver="nystrom", n_landmarks=20).fit(X)
+
+
+def landmarks(X: Any, method: str) -> Any:
+    source, Z = gramian.open(X), np.load(X)[:40]
+    k = Gaussian(1e-3)
+    solver = LandmarkSolver(1e-6, method=method)
+    return solver(KernelOperator(k, source, Z, dtype=np.float64), k(Z, Z), y, 0.1, weights=w, intercept=True)
+
+
 FITS = {
     "PCA, Gram matrix": lambda X: gramian.PCA(3).fit(X).components_,
     "PCA, weights": lambda X: gramian.PCA(3, scale=True).fit(X, sample_weight=w).components_,
@@ -61,6 +96,15 @@ FITS = {
     "Ridge, least squares": lambda X: gramian.Ridge(2.0, solver="lsqr").fit(X, y).coef_,
     "RidgeCV": lambda X: gramian.RidgeCV().fit(X, y).coef_,
     "GaussianMixture": lambda X: gramian.GaussianMixture(2, max_iter=4, tol=10.0, random_state=0).fit(X).means_,
+    "KernelPCA, Krylov": lambda X: (
+        gramian.KernelPCA(2, kernel="rbf", eigen_solver="krylov", tol=1e-3).fit(X).eigenvectors_
+    ),
+    "KernelPCA, Nystrom": lambda X: nystrom(X).transform(X),
+    "KernelRidge, CG": lambda X: gramian.KernelRidge(kernel="rbf", solver="cg", tol=1e-3).fit(X, y).dual_coef_,
+    "KernelRidge, landmarks": lambda X: landmarks(X, "cg").coef,
+    "KernelRidge, landmarks in one pass": lambda X: landmarks(X, "direct").coef,
+    "bootstrap": lambda X: bootstrap(gramian.PCA(2).fit(X), X, n_replicates=40, scores=False).components.error,
+    "cross-validation": lambda X: cross_validate_rank(gramian.PCA(), X, n_folds=3, max_components=3).values,
 }
 
 
@@ -70,12 +114,49 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
+PEOPLE = {
+    "all pairs": lambda X: gramian.GenotypePCA(2, solver="exact").fit(X).eigenvectors_,
+    "Krylov": lambda X: gramian.GenotypePCA(2, solver="krylov").fit(X).components_,
+    "each pair's own SNPs": lambda X: gramian.GenotypePCA(2, solver="exact", missing="pairwise").fit(X).eigenvectors_,
+}
+
+
+@pytest.fixture(scope="module", params=["a process", "two workers", "one worker", "four workers"])
+def workers(request: pytest.FixtureRequest, client: Any) -> Iterator[tuple[Any, str]]:
+    """Who works: processes of joblib, processes of Dask, and threads of this process that Dask takes for workers."""
+    if request.param == "a process":
+        yield "processes[1]", "1 processes"
+    elif request.param == "two workers":
+        yield client, "Dask, 2 workers"
+    else:
+        n = {"one worker": 1, "four workers": 4}[request.param]
+        local = {"processes": False, "n_workers": n, "threads_per_worker": 1, "dashboard_address": None}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of ports in use
+            with distributed.LocalCluster(**local) as inside, distributed.Client(inside, set_as_default=False) as own:
+                yield own, f"Dask, {n} workers"
+
+
+@pytest.fixture(scope="module")
+def results(table: str, genotypes: str) -> dict[str, Any]:
+    """What this process finds."""
+    with config_context(working_memory=0.25):
+        found = {name: fit(table) for name, fit in FITS.items()}
+        return found | {name: fit(genotypes) for name, fit in PEOPLE.items()}
+
+
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("fit", FITS)
-def test_the_bits_do_not_depend_on_who_works(table: str, client: Any, fit: str) -> None:
-    here = FITS[fit](table)
-    with cluster(client):
-        np.testing.assert_array_equal(FITS[fit](table), here)
+@pytest.mark.parametrize("fit", [*FITS, *PEOPLE])
+def test_the_bits_do_not_depend_on_who_works(
+    table: str, genotypes: str, results: dict[str, Any], workers: tuple[Any, str], fit: str
+) -> None:
+    who, name = workers
+    used = []
+    with cluster(who):
+        found = (FITS | PEOPLE)[fit](table if fit in FITS else genotypes)
+        used.append(describe_use())
+    np.testing.assert_array_equal(found, results[fit])
+    assert used == [name]
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -136,7 +217,7 @@ def test_a_lost_worker_changes_nothing(table: str, client: Any, tmp_path: Path) 
     source = gramian.open(table)
     here = source.reduce(lambda b: b.values.sum(axis=0), np.add)
     with cluster(client):
-        there = source.reduce(Fatal(tmp_path, 2000, always=False), np.add)
+        there = source.reduce(Fatal(tmp_path, 1000, always=False), np.add)
     assert (tmp_path / "ended").exists()
     np.testing.assert_array_equal(there, here)
 
@@ -145,7 +226,7 @@ def test_a_lost_worker_changes_nothing(table: str, client: Any, tmp_path: Path) 
 def test_rows_that_end_every_worker_are_named(table: str, client: Any, tmp_path: Path) -> None:
     source = gramian.open(table)
     with cluster(client), pytest.raises(ClusterError, match=r"Rows \d+ to \d+ of .*x\.npy"):
-        source.reduce(Fatal(tmp_path, 2000, always=True), np.add)
+        source.reduce(Fatal(tmp_path, 1000, always=True), np.add)
     deadline = time.monotonic() + 60
     while len(client.scheduler_info()["workers"]) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -154,10 +235,45 @@ def test_rows_that_end_every_worker_are_named(table: str, client: Any, tmp_path:
 @pytest.mark.usefixtures("small_blocks")
 def test_an_error_in_a_task_is_the_error_of_the_fit(tmp_path: Path, client: Any) -> None:
     X = np.ones((ROWS, 3))
-    X[3210, 1] = np.inf
+    X[1210, 1] = np.inf
     np.save(tmp_path / "x.npy", X)
-    with cluster(client), pytest.raises(ValueError, match="3211"):
+    with cluster(client), pytest.raises(ValueError, match="1211"):
         gramian.PCA(1).fit(str(tmp_path / "x.npy"))
+
+
+class Narrow(Processes):
+    """Processes with little memory."""
+
+    def room(self) -> tuple[int, str]:
+        return 300 * 2**20, "each of these processes"
+
+
+def test_a_pass_that_workers_have_no_memory_for_is_refused_with_both_figures(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((3000, 2500), np.float32))
+    with cluster(Narrow(1)), config_context(working_memory=8), pytest.raises(MemoryError) as caught:
+        gramian.Ridge(solver="cholesky").fit(str(tmp_path / "x.npy"), np.ones(3000))
+    assert "300.0 MiB" in str(caught.value)
+    assert f"{(3 * 8 * 2500**2 + 200 * 2**20) / 2**20:.0f}"[:2] in str(caught.value)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_processes_that_end_are_replaced_and_counted(table: str, tmp_path: Path) -> None:
+    source = gramian.open(table)
+    here = source.reduce(lambda b: b.values.sum(axis=0), np.add)
+    with cluster("processes[2]"):
+        there = source.reduce(Fatal(tmp_path, 1000, always=False), np.add)
+        told = describe_use()
+    assert (tmp_path / "ended").exists()
+    np.testing.assert_array_equal(there, here)
+    assert "done again" in told
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_rows_that_end_three_processes_are_named(table: str, tmp_path: Path) -> None:
+    with cluster("processes[2]"), pytest.raises(ClusterError) as caught:
+        gramian.open(table).reduce(Fatal(tmp_path, 1000, always=True), np.add)
+    first, last = (int(n) for n in re.findall(r"Rows (\d+) to (\d+) of ", str(caught.value))[0])
+    assert first <= 1001 <= last
 
 
 @pytest.mark.parametrize("where", ["here", "local[0]", "processes[0]", "local[]"])

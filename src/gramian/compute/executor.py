@@ -6,19 +6,31 @@ share; the statistics of shares are merged two by two, neighbours first, so that
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
+import threading
+import time
 import uuid
 from abc import ABC, abstractmethod
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from joblib.externals.loky import get_reusable_executor
 
+from gramian.compute.memory import available_memory, gibibytes
+
 SHARES = 64  # of a pass over a file, at most: the workers that one fit can use
+AHEAD = 2  # tasks for each worker that are under way at a time, where results come here one by one
+DEATHS = 3  # workers that a task may end before it is named
+OPENED = 6  # things that a worker keeps open for the next task
+SLACK = 200 * 2**20  # bytes that Python and its libraries take in a worker
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -68,6 +80,11 @@ class LazyItem:
         return f"A part of the Dask array ({self.collection.name})"
 
 
+def name_item(task: Any, item: Any) -> str:
+    """Say in words what a task was to work on: by its method ``describe`` where it has one."""
+    return str(task.describe(item) if hasattr(task, "describe") else item)
+
+
 class Executor(ABC):
     """Runs tasks that need nothing but their arguments.
 
@@ -81,7 +98,7 @@ class Executor(ABC):
 
     @abstractmethod
     def map(self, task: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
-        """Yield ``task(item)`` of every item, in order."""
+        """Yield ``task(item)`` of every item, in order; those of a few items are made ahead."""
 
     def reduce(self, task: Callable[[S], T], items: Sequence[S], merge: Callable[[T, T], T]) -> T:
         """Merge ``task(item)`` of all items by :func:`merge_tree`; ``merge`` leaves its arguments as they are."""
@@ -90,6 +107,28 @@ class Executor(ABC):
     def describe(self) -> str:
         """Say where tasks run, for certificates; "" for this process."""
         return ""
+
+    def room(self) -> tuple[int, str]:
+        """Return the least memory that a task can have, in bytes, and where that is."""
+        return available_memory(), "this process"
+
+    def check_room(self, nbytes: float, what: str) -> None:
+        """Refuse a pass whose tasks would take more memory than a worker has.
+
+        Parameters
+        ----------
+        nbytes : float
+            What a task is predicted to take.
+        what : str
+            What that is made of.
+        """
+        have, where = self.room()
+        if nbytes + SLACK > have:
+            raise MemoryError(
+                f"a task takes {gibibytes(nbytes + SLACK)} ({what}, and Python with its libraries), and {where} has "
+                f"{gibibytes(have)} for it. Give workers more memory or fewer threads each, or set scikit-learn's "
+                "working_memory lower, which makes blocks shorter."
+            )
 
 
 class ThisProcess(Executor):
@@ -103,6 +142,9 @@ class ThisProcess(Executor):
 class Processes(Executor):
     """Worker processes on this machine (joblib's loky), kept for the next pass.
 
+    When one ends, new ones take what it and the others had not done. A task that was under way both times that workers
+    ended runs alone the third time, so that it is known to be the one where it ends its worker again.
+
     Parameters
     ----------
     workers : int
@@ -114,27 +156,59 @@ class Processes(Executor):
 
     def map(self, task: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
         """Yield ``task(item)`` of every item, in order."""
-        pool = get_reusable_executor(max_workers=self.workers)
-        ready = (item.build(item.collection.compute()) if isinstance(item, LazyItem) else item for item in items)
-        futures = [pool.submit(task, item) for item in ready]
+        record_use(self)
+        lost: Counter[int] = Counter()
+        futures: dict[int, Future[T]] = {}
+
+        def submit(i: int) -> None:
+            item: Any = items[i]
+            ready = item.build(item.collection.compute()) if isinstance(item, LazyItem) else item
+            futures[i] = get_reusable_executor(max_workers=self.workers).submit(task, ready)
+
         try:
-            for future in futures:
-                yield future.result()
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            for future in futures:
+            for i in range(len(items)):
+                while True:
+                    with suppress(BrokenProcessPool):  # a worker that ended just now: seen by the futures below
+                        if lost[i] < DEATHS - 1:
+                            for j in range(i, min(i + AHEAD * self.workers, len(items))):
+                                if j not in futures and lost[j] < DEATHS - 1:
+                                    submit(j)
+                        elif i not in futures:
+                            wait(futures.values())
+                            submit(i)
+                    try:
+                        if i in futures:
+                            futures[i].result()
+                            break
+                    except BrokenProcessPool as error:
+                        wait(futures.values())
+                        ended = [j for j, future in futures.items() if _is_broken(future)]
+                        lost.update(ended)
+                        record_retries(len(ended))
+                        if lost[i] >= DEATHS:
+                            raise ClusterError(
+                                f"{name_item(task, items[i])}: {DEATHS} worker processes ended while they worked on it,"
+                                f" the last on nothing else, for want of memory perhaps ({self.workers} share this "
+                                "machine's). Use fewer processes, or set scikit-learn's working_memory lower."
+                            ) from error
+                        for j in ended:
+                            del futures[j]
+                yield futures.pop(i).result()
+        finally:
+            for future in futures.values():
                 future.cancel()
-            if type(error).__name__ == "TerminatedWorkerError":
-                raise ClusterError(
-                    f"A worker process was ended while it worked, for want of memory perhaps ({self.workers} of them "
-                    "share this machine's). Use fewer processes, or set scikit-learn's working_memory lower."
-                ) from error
-            raise
 
     def describe(self) -> str:
         """Say how many processes there are."""
         return f"{self.workers} processes"
+
+    def room(self) -> tuple[int, str]:
+        """Return the share that each process has of what is free."""
+        return available_memory() // self.workers, f"each of {self.workers} processes"
+
+
+def _is_broken(future: Future[Any]) -> bool:
+    return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenProcessPool)
 
 
 class Dask(Executor):
@@ -152,42 +226,73 @@ class Dask(Executor):
     @property
     def workers(self) -> int:  # type: ignore[override]
         """How many workers there are now."""
-        return len(self.client.scheduler_info(n_workers=-1)["workers"])
+        return len(self._describe_workers())
 
-    def _submit(self, task: Callable[[S], T], items: Sequence[S]) -> list[Any]:
-        """Futures of all tasks; the task itself is sent once, as the result of one of its own."""
-        name = f"gramian-{uuid.uuid4().hex}"
-        shared = self.client.submit(_Constant(task), key=f"{name}-task")
-        parts = [(x.build, self.client.compute(x.collection)) if isinstance(x, LazyItem) else (None, x) for x in items]
-        return [self.client.submit(_apply, shared, *part, key=f"{name}-{i}") for i, part in enumerate(parts)]
+    def _describe_workers(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return found
+
+    def room(self) -> tuple[int, str]:
+        """Return the least that a worker has for each of its threads."""
+        limits = [(w["memory_limit"] // w["nthreads"], a) for a, w in self._describe_workers().items() if w["nthreads"]]
+        limits = [(limit, address) for limit, address in limits if limit]  # 0 is no limit
+        if not limits:
+            return sys.maxsize, "a worker"
+        least, address = min(limits)
+        return least, f"a thread of the worker {address}"
 
     def map(self, task: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
         """Yield ``task(item)`` of every item, in order."""
-        futures = self._submit(task, items)
-        for i, future in enumerate(futures):
-            futures[i] = None  # its result leaves the cluster as soon as it is here
-            yield self._result(future, items)
+        with self._watch() as name:
+            shared = self.client.submit(_Constant(_Sealed(task)), key=f"{name}-task")
+            ahead, futures = max(4, AHEAD * self.workers), {}
+            for i in range(len(items)):
+                for j in range(i, min(i + ahead, len(items))):
+                    if j not in futures:
+                        futures[j] = self._submit(shared, items[j], f"{name}-{j}")
+                yield self._result(futures[i], task, items)
+                futures[i] = None  # its result leaves the cluster
 
     def reduce(self, task: Callable[[S], T], items: Sequence[S], merge: Callable[[T, T], T]) -> T:
         """Merge on the cluster, by the same tree: one statistic comes back."""
-        level = self._submit(task, items)
-        while len(level) > 1:
-            pairs = [
-                self.client.submit(merge, *level[i : i + 2], pure=False) if i + 1 < len(level) else level[i]
-                for i in range(0, len(level), 2)
-            ]
-            level = pairs
-        result: T = self._result(level[0], items)
-        return result
+        with self._watch() as name:
+            shared = self.client.submit(_Constant(_Sealed(task)), key=f"{name}-task")
+            level = [self._submit(shared, item, f"{name}-{i}") for i, item in enumerate(items)]
+            height, shared_merge = 0, _Sealed(merge)
+            while len(level) > 1:
+                height += 1
+                level = [
+                    self.client.submit(_merge, shared_merge, *level[i : i + 2], key=f"{name}-merge-{height}-{i}")
+                    if i + 1 < len(level)
+                    else level[i]
+                    for i in range(0, len(level), 2)
+                ]
+            result: T = self._result(level[0], task, items)
+            return result
 
-    def _result(self, future: Any, items: Sequence[Any]) -> Any:
+    def _submit(self, shared: Any, item: Any, key: str) -> Any:
+        """Begin a task; the function was sent once, as the result of a task of its own."""
+        if isinstance(item, LazyItem):
+            return self.client.submit(_apply, shared, item.build, self.client.compute(item.collection), key=key)
+        return self.client.submit(_apply, shared, None, _Sealed(item), key=key)
+
+    @contextmanager
+    def _watch(self) -> Iterator[str]:
+        """Name the tasks of a pass, and count those that were done again once it has ended."""
+        record_use(self)
+        name, begun = f"gramian-{uuid.uuid4().hex}", time.time()
+        yield name
+        with suppress(Exception):  # a figure is not worth a fit
+            record_retries(self.client.run_on_scheduler(_count_lost_tasks, name=name, since=begun - 60.0))
+
+    def _result(self, future: Any, task: Any, items: Sequence[Any]) -> Any:
         from distributed import KilledWorker
 
         try:
-            return future.result()
+            return future.result().open()
         except KilledWorker as error:
             number = re.fullmatch(r"gramian-[0-9a-f]+-(\d+)", str(error.task))
-            what = f"{items[int(number[1])]}" if number else "A task"
+            what = name_item(task, items[int(number[1])]) if number else "A task"
             raise ClusterError(
                 f"{what}: every worker that took it ended, for want of memory perhaps. Give workers more memory, or "
                 "set scikit-learn's working_memory lower, which makes blocks shorter."
@@ -213,26 +318,87 @@ class Dask(Executor):
         return f"Dask, {self.workers} workers"
 
 
+def _count_lost_tasks(dask_scheduler: Any, name: str, since: float) -> int:
+    """Count the tasks of a pass that workers had under way, or had done, when they were lost; on the scheduler."""
+    lost = 0
+    for when, event in dask_scheduler.get_events("all"):
+        if when >= since and isinstance(event, dict) and event.get("action") == "remove-worker":
+            keys = [*event.get("processing-tasks", ()), *event.get("lost-computed-tasks", ())]
+            lost += sum(str(key).startswith(name) for key in keys)
+    return lost
+
+
+class _Sealed:
+    """A value as bytes, which becomes memory of its own where it is opened.
+
+    Dask hands over arrays as views of what came from the network, at any address. Where numbers do not lie at multiples
+    of their size, NumPy sums them in another order, and the last bits differ.
+    """
+
+    def __init__(self, value: Any) -> None:
+        from distributed.protocol.pickle import dumps  # which knows functions too
+
+        self.data: bytes = dumps(value)
+
+    def open(self) -> Any:
+        return pickle.loads(self.data)
+
+
 class _Constant:
     """Something to be kept on the cluster as it is: a function of nothing that returns itself, and holds a value."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, value: _Sealed) -> None:
+        self.token, self.sealed = uuid.uuid4().hex, value
 
     def __call__(self) -> Any:
         return self
 
+    def open(self) -> Any:
+        """The value, opened once for all tasks of a worker."""
+        return open_once(self.token, self.sealed.open)
 
-def _apply(task: _Constant, build: Callable[[Any], Any] | None, item: Any) -> Any:
-    return task.value(item if build is None else build(item))
+
+def _apply(task: _Constant, build: Callable[[Any], Any] | None, item: Any) -> _Sealed:
+    return _Sealed(task.open()(item.open() if build is None else build(item)))
+
+
+def _merge(merge: _Sealed, one: _Sealed, other: _Sealed) -> _Sealed:
+    return _Sealed(merge.open()(one.open(), other.open()))
+
+
+_opened: OrderedDict[str, Any] = OrderedDict()
+_opening = threading.RLock()  # what is opened may open something itself
+
+
+def open_once(token: str, make: Callable[[], T]) -> T:
+    """Return ``make()``, or what it returned in this process before for the same token; a few are kept.
+
+    For what many tasks of a fit need of a file: the points that a kernel compares with all others.
+
+    Examples
+    --------
+    >>> from gramian.compute.executor import open_once
+    >>> open_once("a token", lambda: [1]) is open_once("a token", lambda: [2])
+    True
+    """
+    with _opening:  # one reads, the others wait for it
+        if token not in _opened:
+            _opened[token] = make()
+        _opened.move_to_end(token)
+        while len(_opened) > OPENED:
+            _opened.popitem(last=False)
+        found: T = _opened[token]
+        return found
 
 
 _last_used: ContextVar[str] = ContextVar("gramian_last_used", default="")
+_retries: ContextVar[int] = ContextVar("gramian_retries", default=0)
 
 
 def begin_fit() -> None:
     """Forget who worked for the last fit."""
     _last_used.set("")
+    _retries.set(0)
 
 
 def record_use(executor: Executor) -> None:
@@ -240,9 +406,16 @@ def record_use(executor: Executor) -> None:
     _last_used.set(executor.describe())
 
 
+def record_retries(count: int) -> None:
+    """Remember that so many tasks of this fit were done again, for workers were lost."""
+    _retries.set(_retries.get() + count)
+
+
 def describe_use() -> str:
-    """Return who worked for this fit, or "" where this process did all of it."""
-    return _last_used.get()
+    """Return who worked for this fit, or "" where this process did all of it; and how many tasks were done again."""
+    retries = _retries.get()
+    again = f", {retries} tasks done again as workers were lost" if retries > 1 else ", 1 task done again"
+    return _last_used.get() + (again if retries else "")
 
 
 def connected_executor() -> Executor:

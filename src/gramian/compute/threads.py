@@ -203,6 +203,19 @@ def parallel_each(work: Callable[[S], None], items: Sequence[S]) -> None:
     parallel(work_on_items, range(min(n_threads(), len(items))))
 
 
+def split_runs(items: Sequence[S]) -> list[Sequence[S]]:
+    """Split items into the runs that :func:`parallel_sum` sums: as many as items, and at most 16.
+
+    Examples
+    --------
+    >>> from gramian.compute.threads import split_runs
+    >>> split_runs(range(40))[:2]
+    [range(0, 2), range(2, 5)]
+    """
+    count = min(SHARES, len(items))
+    return [items[len(items) * i // count : len(items) * (i + 1) // count] for i in range(count)]
+
+
 def parallel_sum(
     work: Callable[[Sequence[S]], T], items: Sequence[S], merge: Callable[[T, T], T], *, serial: bool = False
 ) -> T:
@@ -233,9 +246,8 @@ def parallel_sum(
     count = min(SHARES, len(items))
     if count <= 1:
         return parallel(work, items, serial=True)[0]
-    runs = [(i, items[len(items) * i // count : len(items) * (i + 1) // count]) for i in range(count)]
     waiting: dict[tuple[int, int], T] = {}  # sums whose neighbour is not there yet, by height and place in the tree
-    lock, next_run = threading.Lock(), iter(runs)
+    lock, next_run = threading.Lock(), enumerate(split_runs(items))
 
     def work_on_runs(threads: Sequence[int]) -> None:
         # each thread takes the next run when it is done with one: which thread sums a run does not show in its bits

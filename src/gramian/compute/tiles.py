@@ -10,7 +10,7 @@ tiles are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -139,30 +139,34 @@ def adjoint(K: Tiled, U: Array) -> Array:
 def symmetric_product(K: Tiled, V: Array) -> Array:
     """K V for a symmetric K: the tiles on and above the diagonal serve for all."""
     V = np.ascontiguousarray(V, dtype=K.dtype)
+    count = len(_slices(K.shape[0], K.side or side(V.shape[1], K.dtype.itemsize)))
+    total = parallel_sum(partial(symmetric_part, K, V), range(count), add_later, serial=K.serial)
+    return total.astype(K.dtype, copy=False)
+
+
+def symmetric_part(K: Tiled, V: Array, share: Sequence[int]) -> Array:
+    """What some rows of tiles of a symmetric K add to K V, from the first of these rows on."""
     k = V.shape[1]
     step = K.side or side(k, K.dtype.itemsize)
     slices = _slices(K.shape[0], step)
+    buffers, part = _buffers(K, step), np.empty((step, k), K.dtype)
+    first = slices[next(iter(share), 0)].start  # these tiles add to no row before it
+    total = np.zeros((K.shape[0] - first, k))
+    for i in share:
+        rows = slices[i]
+        here, mine = total[rows.start - first : rows.stop - first], V[rows]
+        for columns in slices[i:]:
+            tile = K.fill(rows, columns, buffers)
+            _add_product(here, tile, V[columns], part)
+            if columns is not rows:
+                _add_adjoint(total[columns.start - first : columns.stop - first], tile, mine, part)
+    return total
 
-    def work(share: Sequence[int]) -> Array:
-        buffers, part = _buffers(K, step), np.empty((step, k), K.dtype)
-        first = slices[share[0]].start if len(share) else 0  # these tiles add to no row before it
-        total = np.zeros((K.shape[0] - first, k))
-        for i in share:
-            rows = slices[i]
-            here, mine = total[rows.start - first : rows.stop - first], V[rows]
-            for columns in slices[i:]:
-                tile = K.fill(rows, columns, buffers)
-                _add_product(here, tile, V[columns], part)
-                if columns is not rows:
-                    _add_adjoint(total[columns.start - first : columns.stop - first], tile, mine, part)
-        return total
 
-    def merge(total: Array, later: Array) -> Array:
-        add_to(total[len(total) - len(later) :], later)
-        return total
-
-    total = parallel_sum(work, range(len(slices)), merge, serial=K.serial)
-    return total.astype(K.dtype, copy=False)
+def add_later(total: Array, later: Array) -> Array:
+    """Return the sum of two parts of K V, in the memory of the first."""
+    add_to(total[len(total) - len(later) :], later)
+    return total
 
 
 def dense(K: Tiled) -> Array:

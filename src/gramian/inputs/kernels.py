@@ -45,12 +45,15 @@ def are_objects(kernel: Any, X: Any) -> bool:
     return not rows or len({len(x) for x in X}) > 1
 
 
-def open_points(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int]:
-    """Return the points and how many they are; objects that are no numbers are taken as they are for a callable."""
+def open_points(estimator: Any, X: Any, *, reset: bool) -> tuple[Any, int, Source | None]:
+    """Return the points, how many they are, and the source of numbers that they were read from.
+
+    Objects that are no numbers are taken as they are for a callable.
+    """
     if are_objects(estimator.kernel, X):
-        return list(X), len(X)
+        return list(X), len(X), None
     source = open_finite(estimator, X, reset=reset)
-    return read_all(source), source.shape[0]
+    return read_all(source), source.shape[0], source
 
 
 def open_finite(estimator: Any, X: Any, *, reset: bool) -> Source:

@@ -192,19 +192,19 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._check_parameters()
         for name in ("dual_coef_", "X_transformed_fit_"):
             self.__dict__.pop(name, None)
-        points, n = open_points(self, X, reset=True)
+        points, n, origin = open_points(self, X, reset=True)
         if self._is_pairwise():
             points = check_kernel_matrix(points)
         w = None if sample_weight is None else check_weights(sample_weight, n)
         kept = None if w is None or np.all(w > 0) else np.flatnonzero(w > 0)
         if w is not None and kept is not None:  # a row of weight 0 is no row
             points, w = take_points(points, kept), w[kept]
-            points = points[:, kept] if self._is_pairwise() else points
+            points, origin = points[:, kept] if self._is_pairwise() else points, None
         elif self.copy_X and not isinstance(points, tuple):
             points = points.copy()
         kernel = self._resolve_kernel(points)
         device = kernel_device(self.device, kernel, points, like=X)
-        problem = CentredKernel(kernel, points, w, self.centre, device)  # diag(√w) H K Hᵀ diag(√w)
+        problem = CentredKernel(kernel, points, w, self.centre, device, origin)  # diag(√w) H K Hᵀ diag(√w)
         k = problem.n if self.n_components is None else min(problem.n, int(self.n_components))
         solver, reason = choose_solver(problem.n, k, self.eigen_solver, device)
         tol, seed = self.tol or 1e-6, check_seed(self.random_state)
@@ -248,11 +248,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def novelty(self, X: Any) -> Novelty:
         """T² within the components and squared distance from their span, in feature space, of the rows of X."""
         check_is_fitted(self)
-        points, _ = open_points(self, X, reset=False)
+        points, _, origin = open_points(self, X, reset=False)
         if is_precomputed(self.kernel_):
             raise ValueError("A precomputed kernel does not say k(x, x) of new rows, which distances need.")
         # scores, and ‖φ(x) − φ̄‖² = k(x, x) − 2φ(x)·φ̄ + ‖φ̄‖², from one product
-        both = self._product(X, points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]))
+        both = self._product(
+            X, points, np.column_stack([self.dual_coefficients_, self.mean_coefficients_]), origin=origin
+        )
         own = self._kernel_about.diagonal(points)
         Z, lengths = both[:, :-1] - self.offset_, own - 2 * both[:, -1] + self._mean_square if self.centre else own
         variances = self.eigenvalues_ / max(self._weight - 1.0, 1.0)
@@ -415,11 +417,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return as_kernel(self.kernel, self.gamma_, self.degree, self.coef0, **(self.kernel_params or {}))
 
     def _scores(self, X: Any) -> Array:
-        points, _ = open_points(self, X, reset=False)
+        points, _, origin = open_points(self, X, reset=False)
         # eq: kpca-projection
-        return np.asarray(self._product(X, points, self.dual_coefficients_, self._precision) - self.offset_)
+        return np.asarray(self._product(X, points, self.dual_coefficients_, self._precision, origin) - self.offset_)
 
-    def _product(self, X: Any, points: Any, V: Array, dtype: Any = np.float64) -> Array:
+    def _product(self, X: Any, points: Any, V: Array, dtype: Any = np.float64, origin: Any = None) -> Array:
         """k(x, X_fit_) V of the points of an input X, computed where that says."""
         if V.shape[1] == 0:
             return np.zeros((len(points) if isinstance(points, list) else points.shape[0], 0))
@@ -427,7 +429,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             K = points[:, self._landmarks] if self._landmarks is not None else points
             return np.asarray(K @ V, dtype=np.float64)
         where = kernel_device(self.device, self._kernel_about, points, like=X)
-        A = kernel_operator(self._kernel_about, points, self.X_fit_, dtype=dtype, store=False, device=where)
+        about = self._kernel_about
+        A = kernel_operator(about, points, self.X_fit_, dtype=dtype, store=False, device=where, origin=origin)
         return to_numpy(A.matmat(A.asarray(V)), float)
 
     def _training_scores(self) -> Array:

@@ -117,6 +117,7 @@ class CentredKernel:
     weights: Array | None
     centre: bool
     device: Any = None
+    origin: Any = None  # the file that the points were read from
 
     def __post_init__(self) -> None:
         """Evaluate the kernel about the mean of the points where centring would cost it digits."""
@@ -160,7 +161,13 @@ class CentredKernel:
     def operator(self, dtype: Any, store: bool | str = "auto", tolerance: float | None = None) -> Any:
         """K = k(X, X) as an operator, in a dtype and to a tolerance."""
         return kernel_operator(
-            self.kernel, self._points_on_device, dtype=dtype, store=store, device=self.device, tolerance=tolerance
+            self.kernel,
+            self._points_on_device,
+            dtype=dtype,
+            store=store,
+            device=self.device,
+            tolerance=tolerance,
+            origin=self.origin,
         )
 
     def centred(self, K: Any) -> FeatureCentred:

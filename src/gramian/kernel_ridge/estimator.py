@@ -225,7 +225,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
                 name = names[objects.index(False)]
                 raise ValueError(f"kernel {name!r} takes rows of numbers, and X is a list of objects: leave it out.")
             every: Any = list(X)
-            n = len(every)
+            n, origin = len(every), None
         else:
             source = open_finite(self, X, reset=True)
             n, p = source.shape
@@ -234,6 +234,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
                 in_blocks = self.solver == "auto" and 8 * n * p > 0.5 * available_memory()
             # the model keeps what it will compare new rows with, whatever becomes of the caller's array
             every = source if in_blocks else read_all(source, copy=not is_precomputed(self.kernel))
+            origin = None if in_blocks else source
         Y, self._vector = check_targets(y, n)
         w, kept = None, None
         if sample_weight is not None:
@@ -249,12 +250,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         points, counts = every, w is None or has_whole_weights(w)
         if kept is not None and w is not None:
             points, Y, w = take_points(every, kept), Y[kept], w[kept]
-            points = points[:, kept] if is_precomputed(self.kernel) else points
+            points, origin = points[:, kept] if is_precomputed(self.kernel) else points, None
         w = None if w is None or np.all(w == 1.0) else w
         kernels = self._resolve_kernels(points)
         device, seed = choose_device(self.device, X, points, kernels), check_seed(self.random_state)
         lam = check_penalties(alpha, Y.shape[1])
-        return KernelProblem(kernels[0], points, Y, w, lam, bool(self.fit_intercept), counts, seed, device), every, kept
+        asked = Y, w, lam, bool(self.fit_intercept), counts, seed, device, origin
+        return KernelProblem(kernels[0], points, *asked), every, kept
 
     def _resolve_kernels(self, points: Any) -> list[Kernel]:
         """The kernel, with the parameters that follow from the points."""

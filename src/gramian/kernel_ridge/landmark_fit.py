@@ -12,9 +12,12 @@ do.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +28,7 @@ from scipy.linalg.lapack import dpstrf
 from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.linear.path import Filter, RidgePath, leave_one_out
 from gramian.linear.systems import check_shifts, cholesky, dots, eigh, lengths, take, triangular, wide
+from gramian.operators import KernelOperator
 from gramian.operators.base import Operator
 from gramian.results import Residual
 
@@ -463,36 +467,19 @@ class LandmarkProblem:
         The matrix is where A lives, in NumPy its lower triangle. Blocks are merged about their own means, which loses
         no digits to a large mean.
         """
-        A, basis = self.A, self.basis
-        weights = self.w if sample is None else sample
-        gram = like(basis.L, np.zeros(basis.L.shape, order="F"), float)
-        mean, mass = like(basis.L, np.zeros(basis.rank), float), 0.0
-        self.sums, pull, self.square = np.zeros(A.shape[1]), np.zeros((A.shape[1], self.Y.shape[1])), 0.0
-        self.outside = np.zeros(A.shape[0]) if sample is None and self.own is not None else None
-        for start, stop, K in blocks(A):
-            some = slice(start, stop)
-            self.sums += to_numpy(self.W[some, 0] @ K, float)
-            pull += to_numpy(K.T @ (self.W[some, :] * self.targets[some, :]), float)
-            self.square += float(self.w[some] @ dots(K.T, K.T))
-            chosen = np.arange(stop - start) if sample is None else np.flatnonzero(sample[some])
-            if not len(chosen):
-                continue
-            F, w = basis.features(take(K, chosen, axis=0)), weights[some][chosen]
-            if self.outside is not None and self.own is not None:
-                self.outside[some] = basis.outside(K, F, self.own[some])
-            more = float(w.sum())
-            if more == 0.0 or not basis.rank:
-                continue
-            if self.intercept:
-                middle = F @ like(F, w, float) / more
-                F -= middle[:, None]
-                step, both = middle - mean, mass + more
-                gram = _add_square(gram, step[:, None], mass * more / both)
-                mean, mass = mean + step * (more / both), both
-            F *= like(F, np.sqrt(w), float)[None, :]
-            gram = _add_square(gram, F)
-        self.pull, self.mean = basis.adjoint(pull), to_numpy(mean, float)
-        return gram
+        own = self.own if sample is None else None
+        along = self.W, self.targets, self.w, sample, own
+        make = partial(LandmarkSums, self.basis, self.A.shape[1], self.Y.shape[1], self.intercept)
+        if _is_file(self.A):
+            found: LandmarkSums = self.A.reduce_rows(_AddRows(make), LandmarkSums.merged, least_rows(self.A), along)
+        else:
+            found = make()
+            for start, stop, K in blocks(self.A):
+                found.add(K, *(None if x is None else x[start:stop] for x in along))
+        self.sums, self.square = found.sums, found.square
+        self.outside = None if own is None else np.concatenate(found.outside)
+        self.pull, self.mean = self.basis.adjoint(found.pull), to_numpy(found.mean, float)
+        return found.gram
 
     def measure(self, c: Floats, lam: Floats) -> MeasuredFit:
         """One pass over a file or on a device, else two products: errors with the best intercept, and the gradient."""
@@ -502,6 +489,9 @@ class LandmarkProblem:
         if A.resident and A.device is None:
             errors = Y - b - A.matmat(a)
             S = to_numpy(A.rmatmat(W * errors), float)
+        elif _is_file(A):
+            S, parts = A.reduce_rows(_Errors(a, b), _join_errors, least_rows(A), (Y, W))
+            errors = np.concatenate(parts)
         else:
             there, shift = like(W, a, float), like(W, b, float)
             errors, S = np.empty_like(self.Y), 0.0 * there
@@ -528,6 +518,8 @@ class LandmarkProblem:
         if A.resident and not self.intercept:
             return self.basis.adjoint(to_numpy(A.normal(there, W[:, 0]), float))
         S, shift = 0.0 * there, like(W, middle, float)
+        if _is_file(A):
+            return self.basis.adjoint(A.reduce_rows(_CentredProduct(a, shift), operator.add, least_rows(A), (W,)))
         for start, stop, K in blocks(A):
             S += K.T @ (W[start:stop, :] * (K @ there - shift))
         return self.basis.adjoint(to_numpy(S, float))
@@ -595,10 +587,119 @@ SHARE = 8  # a block has at least one row for so many landmarks: it is then smal
 ROWS = 4096  # ... and on a device as many as there are landmarks, and no fewer than this
 
 
+def _is_file(A: Operator) -> TypeGuard[KernelOperator]:
+    """Whether rows of A come from a file, by whoever reads it."""
+    return isinstance(A, KernelOperator) and not A.resident and A.device is None
+
+
+def least_rows(A: Operator) -> int:
+    """Return how many rows a block has at least."""
+    n, m = A.shape
+    return min(n, m // SHARE if A.device is None else max(m, ROWS))
+
+
+class LandmarkSums:
+    """What the first pass sums over rows k(x, Z).
+
+    Attributes
+    ----------
+    sums, pull, square
+        Σ w k(Z, x), Σ w k(Z, x)y and Σ w‖k(x, Z)‖².
+    gram, mean, mass
+        Σ w(f − mean)(f − mean)ᵀ of the features f, of all rows or a sample of them; its lower triangle in NumPy.
+    outside : list of ndarray
+        ‖(I − P)φ(x)‖ of the rows, where k(x, x) is known.
+    """
+
+    def __init__(self, basis: Whitening, m: int, t: int, intercept: bool) -> None:
+        self.basis, self.intercept = basis, intercept
+        self.sums, self.pull, self.square = np.zeros(m), np.zeros((m, t)), 0.0
+        self.gram = like(basis.L, np.zeros(basis.L.shape, order="F"), float)
+        self.mean, self.mass = like(basis.L, np.zeros(basis.rank), float), 0.0
+        self.outside: list[Floats] = []
+
+    def add(self, K: Array, W: Array, Y: Array, w: Any, sample: Any, own: Any) -> None:
+        """Add the rows of a block."""
+        self.sums += to_numpy(W[:, 0] @ K, float)
+        self.pull += to_numpy(K.T @ (W * Y), float)
+        self.square += float(w @ dots(K.T, K.T))
+        chosen = np.arange(len(w)) if sample is None else np.flatnonzero(sample)
+        if not len(chosen):
+            return
+        F, w = self.basis.features(take(K, chosen, axis=0)), (w if sample is None else sample)[chosen]
+        if own is not None:
+            self.outside.append(self.basis.outside(K, F, own))
+        more = float(w.sum())
+        if more == 0.0 or not self.basis.rank:
+            return
+        if self.intercept:
+            middle = F @ like(F, w, float) / more
+            F -= middle[:, None]
+            self._move(middle, more)
+        F *= like(F, np.sqrt(w), float)[None, :]
+        self.gram = _add_square(self.gram, F)
+
+    def _move(self, middle: Array, more: float) -> None:
+        """Take in rows of another mean."""
+        step, both = middle - self.mean, self.mass + more
+        self.gram = _add_square(self.gram, step[:, None], self.mass * more / both)
+        self.mean, self.mass = self.mean + step * (more / both), both
+
+    def merged(self, other: LandmarkSums) -> LandmarkSums:
+        """Return the sums of the rows of both."""
+        total = copy(self)
+        total.sums, total.pull = self.sums + other.sums, self.pull + other.pull
+        total.square = self.square + other.square
+        total.gram, total.outside = self.gram + other.gram, self.outside + other.outside
+        if self.intercept and other.mass > 0.0:
+            total._move(other.mean, other.mass)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class _AddRows:
+    """The sums of a block."""
+
+    make: Callable[[], LandmarkSums]
+
+    def __call__(self, K: Array, *along: Any) -> LandmarkSums:
+        found = self.make()
+        found.add(K, *along)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """KᵀW(y − b − K a) of a block, and the errors in the brackets."""
+
+    a: Floats
+    b: Floats
+
+    def __call__(self, K: Array, Y: Floats, W: Floats) -> tuple[Floats, list[Floats]]:
+        E = Y - self.b - K @ self.a
+        return K.T @ (W * E), [E]
+
+
+def _join_errors(one: tuple[Floats, list[Floats]], other: tuple[Floats, list[Floats]]) -> tuple[Floats, list[Floats]]:
+    return one[0] + other[0], one[1] + other[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _CentredProduct:
+    """KᵀW(K a − b) of a block."""
+
+    a: Floats
+    b: Floats
+
+    def __call__(self, K: Array, W: Floats) -> Floats:
+        product: Floats = K.T @ (W * (K @ self.a - self.b))
+        return product
+
+
 def blocks(A: Operator) -> Iterator[tuple[int, int, Array]]:
     """Dense rows of A in float64, some blocks joined where they would be thin beside the m×m matrices."""
-    n, m = A.shape
-    least, waiting, begin = min(n, m // SHARE if A.device is None else max(m, ROWS)), [], 0
+    n = A.shape[0]
+    least, waiting, begin = least_rows(A), [], 0
     for start, stop, block in A.rows():
         waiting.append(np.asarray(block, dtype=np.float64) if A.device is None else wide(block))
         begin = start if len(waiting) == 1 else begin

@@ -72,6 +72,7 @@ class KernelProblem:
     counts: bool = True
     seed: int = 0
     device: Any = None
+    origin: Any = None  # the file that the points were read from
 
     def __post_init__(self) -> None:
         self.n = len(self.Y)
@@ -88,7 +89,9 @@ class KernelProblem:
 
     def kernel_operator(self, dtype: Any = np.float64, store: bool | str = False) -> Operator:
         """K, evaluated in tiles; in float32 on a device to 2e-6, which takes hardly longer than to 5e-4."""
-        return kernel_operator(self.kernel, self.points, dtype=dtype, store=store, device=self.device)
+        return kernel_operator(
+            self.kernel, self.points, dtype=dtype, store=store, device=self.device, origin=self.origin
+        )
 
     def operator(self, dtype: Any = np.float64, store: bool | str = False) -> Operator:
         """B = diag(√w) H K Hᵀ diag(√w); a function of two objects is evaluated once and for all."""

@@ -110,7 +110,7 @@ class Data(Operator):
         """Dᵀ diag(w) D in one pass, in float64."""
         self._passes += 1
         task = _BlockScatter(self._kernels.scatter, self._double(), self.origin, self.unit)
-        return self.source.reduce(task, operator.add, along=[w])
+        return self.source.reduce(task, operator.add, along=[w], result_bytes=8 * self.shape[1] ** 2)
 
     def cogram(self, w: Array | None = None) -> Array:
         """D diag(w) Dᵀ: one pass by columns in memory, in float64."""

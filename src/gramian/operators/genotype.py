@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,9 @@ from array_api_compat import array_namespace
 from scipy.linalg.blas import dsyrk, ssyrk
 
 from gramian.compute.devices import describe, free_bytes, gpu, refuse_beyond_device, resolve, to_device, torch_dtype
+from gramian.compute.executor import HERE, SHARES, Executor, current_executor
 from gramian.compute.genotypes import Decoder
-from gramian.compute.threads import add_to, n_threads, parallel, parallel_sum
+from gramian.compute.threads import add_to, n_threads, parallel, parallel_sum, quiet_blas, split_runs
 from gramian.operators.base import Operator
 from gramian.sources.checkpoint import remember
 from gramian.sources.plink import Genotypes
@@ -105,7 +108,7 @@ class GenotypeOperator(Operator):
 
     def matmat(self, V: Array) -> Array:
         """Z V, summed over blocks of SNPs."""
-        return self._sum_tiles(V.shape[1], lambda T, start, stop: V[start:stop].T @ T)
+        return self._sum_tiles(V.shape[1], _Times(V))
 
     def rmatmat(self, U: Array) -> Array:
         """Zᵀ U, block by block."""
@@ -116,7 +119,15 @@ class GenotypeOperator(Operator):
                 np.dot(T, padded, out=out[start:stop])
 
         def multiply() -> Array:
-            parallel(work, self.source.spans(self._step()))
+            executor = self._elsewhere()
+            if executor is None:
+                parallel(work, self.source.spans(self._step()))
+                return out
+            shares = self._shares(_join(self.source.spans(self._step()), SHARES))
+            found = executor.map(_Adjoint(padded), shares)
+            for (start, stop), values in zip(_join(self.source.spans(self._step()), SHARES), found, strict=True):
+                out[start:stop] = values
+                self._report(stop - start)
             return out
 
         self._passes += 1
@@ -124,30 +135,25 @@ class GenotypeOperator(Operator):
 
     def conormal(self, U: Array, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ U: each block decoded once for both products, one pass."""
-        padded = self._pad_rows(U)
-
-        def both(T: Array, start: int, stop: int) -> Array:
-            W = T @ padded
-            return (W if w is None else w[start:stop, None].astype(self.dtype) * W).T @ T
-
-        return self._sum_tiles(U.shape[1], both)
+        return self._sum_tiles(U.shape[1], _TimesBoth(self._pad_rows(U), w))
 
     def cogram(self, w: Array | None = None) -> Array:
         """Z diag(w) Zᵀ in float64: one pass, blocks of SNPs multiplied in the operator's dtype."""
         self._passes += 1
         n = self.shape[0]
         if n <= GRAM_SAMPLES:  # so small that each thread has one: the same bits however many there are
-
-            def work(share: Sequence[Span]) -> Array:
-                total = np.zeros((n, n))
-                for T, start, stop in self._tiles(share):
-                    M = T[:, self.source.sample_index]
-                    total += (M if w is None else w[start:stop, None].astype(self.dtype) * M).T @ M
-                return total
-
-            return parallel_sum(work, self.source.spans(self._step()), add_to)
-        blocks = ((first, last, self._snps(first, last)) for first, last in self.source.spans(GRAM_ROWS))
-        return self._gram(self.shape[0], blocks, w)
+            return self._sum((n, n), _Squares(self.source.sample_index, w))
+        executor = self._elsewhere()
+        if executor is None:
+            blocks = ((first, last, self._snps(first, last)) for first, last in self.source.spans(GRAM_ROWS))
+            return self._gram(self.shape[0], blocks, w)
+        executor.check_room(3.0 * n * n * self.dtype.itemsize, f"three matrices of {n} x {n}")
+        total, groups = np.zeros((n, n), order="F"), self.source.spans(GRAM_ROWS * GRAM_SUM)
+        parts = executor.map(_GramPart(w is not None), self._shares(groups, w))
+        for (start, stop), part in zip(groups, parts, strict=True):
+            total += part
+            self._report(stop - start)
+        return _mirror(total)
 
     def gram(self, w: Array | None = None) -> Array:
         """Zᵀ diag(w) Z in float64: one pass by samples, for few SNPs."""
@@ -169,19 +175,50 @@ class GenotypeOperator(Operator):
         entries = max(4 * (self.source.width if width is None else width), TABLE)
         return max(LEAST, int(TILE_BYTES // (entries * self.dtype.itemsize)))
 
-    def _sum_tiles(self, k: int, part: Callable[[Array, int, int], Array]) -> Array:
+    def _sum_tiles(self, k: int, part: Any) -> Array:
         """The sum of k × samples parts, one of each tile, as samples × k."""
-
-        def work(share: Sequence[Span]) -> Array:
-            total = np.zeros((k, 4 * self.source.width))
-            for T, start, stop in self._tiles(share):
-                total += part(T, start, stop)
-            return total
-
         self._passes += 1
-        spans = self.source.spans(self._step())
-        total = remember(f"product with {self!r}", (part, self.line), lambda: parallel_sum(work, spans, add_to))
+        sides = k, 4 * self.source.width
+        total = remember(f"product with {self!r}", (part, self.line), lambda: self._sum(sides, part))
         return np.ascontiguousarray(total.T[self.source.sample_index], dtype=self.dtype)
+
+    def _sum(self, sides: tuple[int, int], part: Any) -> Array:
+        """The sum of the parts of all tiles, by the threads of this process or the workers of a cluster."""
+        spans, executor = self.source.spans(self._step()), self._elsewhere()
+        if executor is None:
+            return parallel_sum(lambda share: self._add_tiles(sides, part, share), spans, add_to)
+        executor.check_room(24.0 * sides[0] * sides[1] + 8 * TILE_BYTES, f"three matrices of {sides[0]} x {sides[1]}")
+        runs = [(run[0][0], run[-1][1]) for run in split_runs(spans)]
+        shares = [(A, part.cut(start, stop)) for A, (start, stop) in zip(self._shares(runs), runs, strict=True)]
+        total: Array = executor.reduce(_SumTiles(sides), shares, _add)
+        self._report(self.shape[1])
+        return total
+
+    def _add_tiles(self, sides: tuple[int, int], part: Any, share: Sequence[Span]) -> Array:
+        total = np.zeros(sides)
+        for T, start, stop in self._tiles(share):
+            total += part(T, start, stop)
+        return total
+
+    def _elsewhere(self) -> Executor | None:
+        """Return whose workers read the genotypes; None where this process does."""
+        executor = current_executor()
+        return None if executor is HERE or not self.shape[1] or not self.source.has_address else executor
+
+    def _shares(self, runs: Sequence[Span], w: Array | None = None) -> list[Any]:
+        """Return operators of some SNPs each, with what workers read them by; their weights are kept beside."""
+        found = []
+        for start, stop in runs:
+            share: Any = copy(self)
+            share.source, share.line = self.source.share_of_snps(start, stop), self.line[start:stop]
+            share.progress = None
+            share.shape, share.weights = (self.shape[0], stop - start), None if w is None else w[start:stop]
+            found.append(share)
+        return found
+
+    def _report(self, snps: int) -> None:
+        if self.progress is not None:
+            self.progress(snps, self.shape[1])
 
     def _tiles(self, share: Sequence[Span]) -> Iterator[tuple[Array, int, int]]:
         """Decode the blocks of a share, one after the other, into one buffer."""
@@ -221,29 +258,143 @@ class GenotypeOperator(Operator):
 
     def _gram(self, size: int, blocks: Iterator[tuple[int, int, Array]], w: Array | None) -> Array:
         """Σ Mᵀ diag(w) M over blocks of rows M, the lower half by BLAS in the operator's dtype, added in float64."""
-        syrk = ssyrk if self.dtype == np.float32 else dsyrk
         total, part = np.zeros((size, size), order="F"), np.zeros((size, size), self.dtype, order="F")
         for i, (start, stop, M) in enumerate(blocks):
-            if w is None:
-                syrk(1.0, np.ascontiguousarray(M).T, 1.0, part, lower=1, overwrite_c=1)
-            else:  # √|w| on the rows, those of positive and those of negative weight apart
-                v = w[start:stop]
-                root = np.sqrt(np.abs(v)).astype(M.dtype)[:, None]
-                for sign, rows in ((1.0, v > 0), (-1.0, v < 0)):
-                    if rows.any():
-                        syrk(sign, np.ascontiguousarray(M[rows] * root[rows]).T, 1.0, part, lower=1, overwrite_c=1)
+            _add_square(part, M, None if w is None else w[start:stop])
             if i % GRAM_SUM == GRAM_SUM - 1:
                 total += part
                 part[:] = 0
         total += part
-        for start in range(
-            0, size, GRAM_ROWS
-        ):  # the upper half from the lower one, in place: a large matrix is there once
-            stop = start + GRAM_ROWS
-            own = total[start:stop, start:stop]
-            own[:] = np.tril(own) + np.tril(own, -1).T
-            total[start:stop, stop:] = total[stop:, start:stop].T
-        return total
+        return _mirror(total)
+
+
+def _add_square(part: Array, M: Array, w: Array | None) -> None:
+    """Add Mᵀ diag(w) M to the lower half of a matrix, by BLAS in its dtype."""
+    syrk = ssyrk if part.dtype == np.float32 else dsyrk
+    if w is None:
+        syrk(1.0, np.ascontiguousarray(M).T, 1.0, part, lower=1, overwrite_c=1)
+        return
+    root = np.sqrt(np.abs(w)).astype(M.dtype)[:, None]  # those of positive and those of negative weight apart
+    for sign, rows in ((1.0, w > 0), (-1.0, w < 0)):
+        if rows.any():
+            syrk(sign, np.ascontiguousarray(M[rows] * root[rows]).T, 1.0, part, lower=1, overwrite_c=1)
+
+
+def _mirror(total: Array) -> Array:
+    """The upper half from the lower one, in place: a large matrix is there once."""
+    for start in range(0, len(total), GRAM_ROWS):
+        stop = start + GRAM_ROWS
+        own = total[start:stop, start:stop]
+        own[:] = np.tril(own) + np.tril(own, -1).T
+        total[start:stop, stop:] = total[stop:, start:stop].T
+    return total
+
+
+def _join(spans: Sequence[Span], most: int) -> list[Span]:
+    """At most so many stretches of consecutive blocks."""
+    count = min(most, len(spans))
+    runs = [spans[len(spans) * i // count : len(spans) * (i + 1) // count] for i in range(count)]
+    return [(run[0][0], run[-1][1]) for run in runs]
+
+
+def _add(total: Array, other: Array) -> Array:
+    """The sum of two arrays, which are left as they are."""
+    return add_to(total.copy(), other)
+
+
+@dataclass(frozen=True, eq=False)
+class _Times:
+    """VᵀT of a tile T of decoded SNPs."""
+
+    V: Array
+
+    def __call__(self, T: Array, start: int, stop: int) -> Array:
+        return self.V[start:stop].T @ T
+
+    def cut(self, start: int, stop: int) -> _Times:
+        return _Times(self.V[start:stop])
+
+
+@dataclass(frozen=True, eq=False)
+class _TimesBoth:
+    """(diag(w) T U)ᵀT of a tile T."""
+
+    padded: Array
+    w: Array | None
+
+    def __call__(self, T: Array, start: int, stop: int) -> Array:
+        W = T @ self.padded
+        return (W if self.w is None else self.w[start:stop, None].astype(T.dtype) * W).T @ T
+
+    def cut(self, start: int, stop: int) -> _TimesBoth:
+        return _TimesBoth(self.padded, None if self.w is None else self.w[start:stop])
+
+
+@dataclass(frozen=True, eq=False)
+class _Squares:
+    """Mᵀ diag(w) M of the kept samples M of a tile."""
+
+    sample_index: Array
+    w: Array | None
+
+    def __call__(self, T: Array, start: int, stop: int) -> Array:
+        M = T[:, self.sample_index]
+        return (M if self.w is None else self.w[start:stop, None].astype(T.dtype) * M).T @ M
+
+    def cut(self, start: int, stop: int) -> _Squares:
+        return _Squares(self.sample_index, None if self.w is None else self.w[start:stop])
+
+
+@dataclass(frozen=True, eq=False)
+class _SumTiles:
+    """The sum of the parts of all tiles of a share."""
+
+    sides: tuple[int, int]
+
+    def __call__(self, share: tuple[GenotypeOperator, Any]) -> Array:
+        A, part = share
+        with quiet_blas():
+            return A._add_tiles(self.sides, part, _spans(A))
+
+    def describe(self, share: tuple[GenotypeOperator, Any]) -> str:
+        return str(share[0].source)
+
+
+@dataclass(frozen=True, eq=False)
+class _Adjoint:
+    """T U of a share of SNPs."""
+
+    padded: Array
+
+    def __call__(self, A: GenotypeOperator) -> Array:
+        with quiet_blas():
+            return np.concatenate([T @ self.padded for T, _, _ in A._tiles(_spans(A))])
+
+    def describe(self, A: GenotypeOperator) -> str:
+        return str(A.source)
+
+
+@dataclass(frozen=True)
+class _GramPart:
+    """Mᵀ diag(w) M of a share of SNPs, its lower half."""
+
+    weighted: bool
+
+    def __call__(self, A: Any) -> Array:
+        part = np.zeros((A.shape[0],) * 2, A.dtype, order="F")
+        for start in range(0, A.shape[1], GRAM_ROWS):
+            stop = min(start + GRAM_ROWS, A.shape[1])
+            _add_square(part, A._snps(start, stop), A.weights[start:stop] if self.weighted else None)
+        return part
+
+    def describe(self, A: Any) -> str:
+        return str(A.source)
+
+
+def _spans(A: GenotypeOperator) -> list[Span]:
+    """The tiles of a share, as they are cut in the whole."""
+    step = A._step()
+    return [(start, min(start + step, A.shape[1])) for start in range(0, A.shape[1], step)]
 
 
 def _line(source: Genotypes, mean: npt.ArrayLike | None, scale: npt.ArrayLike | None) -> npt.NDArray[np.float64]:

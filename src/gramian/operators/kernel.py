@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+import math
+import operator
+import uuid
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,9 +26,11 @@ from gramian.compute.devices import (
     to_numpy,
     torch_dtype,
 )
+from gramian.compute.executor import HERE, SHARES, current_executor, open_once
+from gramian.compute.threads import split_runs
 from gramian.kernels import Kernel, Precomputed, as_kernel
 from gramian.operators.base import Capability, DeviceFactor, Operator
-from gramian.sources import Source, memory_budget, open_source
+from gramian.sources import Block, Source, memory_budget, open_source
 from gramian.sources.checkpoint import remember
 from gramian.sources.devices import upload
 
@@ -58,6 +64,9 @@ class KernelOperator(Operator):
         Of the products; float32 for float32 data, else float64.
     store : {"auto", True, False}, default="auto"
         Whether to keep K: by the rule above, from the first product on, or never.
+    origin : Source, optional
+        The file that X was read from. The workers of a cluster then read it too, once, and make the products of a K
+        that would not be kept here.
 
     Attributes
     ----------
@@ -86,7 +95,16 @@ class KernelOperator(Operator):
     Z: Any
     _pairs: Any
 
-    def __init__(self, kernel: Any, X: Any, Z: Any = None, *, dtype: Any = None, store: bool | str = "auto") -> None:
+    def __init__(
+        self,
+        kernel: Any,
+        X: Any,
+        Z: Any = None,
+        *,
+        dtype: Any = None,
+        store: bool | str = "auto",
+        origin: Source | None = None,
+    ) -> None:
         self._open(as_kernel(kernel), X, Z, store)
         if self._file is None:
             self._pairs = self.kernel.pairs(self.X, self.Z, dtype)
@@ -95,6 +113,11 @@ class KernelOperator(Operator):
             self.shape, self.symmetric = (self._file.shape[0], len(self.Z)), False
             single = self._file.dtype == np.float32 and self.Z.dtype == np.float32
             self.dtype = np.dtype(dtype or (np.float32 if single else np.float64))
+        self._there = None
+        address = None if origin is None or isinstance(self.kernel, Precomputed) else origin.address()
+        if address is not None and address.shape == getattr(self.X, "shape", None):
+            token = vars(address).setdefault("_token", uuid.uuid4().hex)
+            self._there = _PairsThere(token, address, self.kernel, self.X.dtype, self.Z, self.dtype)
 
     def _open(self, kernel: Kernel, X: Any, Z: Any, store: bool | str) -> None:
         """The points of rows and columns where they are compared, and the kernel with its parameters found."""
@@ -133,6 +156,9 @@ class KernelOperator(Operator):
         """K V."""
         if self._file is not None:
             V = self.asarray(V)
+            if self.device is None:
+                self._count_pass()
+                return np.concatenate(self._file.map(_BlockTiles(self.kernel, self.Z, self.dtype, "product", V)))
             return self.xp.concat([self.tiles.product(pairs, V) for _, _, pairs in self._file_parts()], axis=0)
         return self._multiply(V, "symmetric_product" if self.symmetric else "product")
 
@@ -142,6 +168,10 @@ class KernelOperator(Operator):
             return self.matmat(U)
         if self._file is not None:
             U = self.asarray(U)
+            if self.device is None:
+                self._count_pass()
+                task = _BlockTiles(self.kernel, self.Z, self.dtype, "adjoint")
+                return self._file.reduce(task, operator.add, along=[U])
             return sum(self.tiles.adjoint(pairs, U[start:stop]) for start, stop, pairs in self._file_parts())
         return self._multiply(U, "adjoint")
 
@@ -154,9 +184,37 @@ class KernelOperator(Operator):
         if isinstance(self.kernel, Precomputed):  # rows of a matrix are read faster than tiles of it
             multiply = cpu.adjoint if name == "adjoint" else cpu.product
             return np.asarray(multiply(self._pairs.K, V.astype(self.dtype, copy=False)))
+        there = self._elsewhere()
+        if there is not None and name == "symmetric_product":
+            V = np.ascontiguousarray(V, dtype=self.dtype)
+            count = -(-self.shape[0] // (self._pairs.side or tiles.side(V.shape[1], self.dtype.itemsize)))
+            total: Array = self._work_there(
+                V.shape[1], lambda run: run.reduce(_SymmetricPart(there, V), split_runs(range(count)), _add_later)
+            )
+            return total.astype(self.dtype, copy=False)
+        if there is not None and name == "product":
+            side = self._pairs.side or tiles.side(V.shape[1], self.dtype.itemsize)
+            parts = self._work_there(
+                V.shape[1], lambda run: list(run.map(_ProductPart(there, V), _shares(self.shape[0], side)))
+            )
+            return np.concatenate(parts)
         if self.store and not self.stored and self._worth_storing():
             self._pairs = tiles.Stored(self._pairs)
         return np.asarray(getattr(tiles, name)(self._pairs, V))
+
+    def _elsewhere(self) -> _PairsThere | None:
+        """Return what the workers of a cluster evaluate K by; None where this process does: K is kept, or in memory."""
+        if self._there is None or self.stored or current_executor() is HERE or self._pairs.serial:
+            return None
+        small = tiles.Stored.nbytes(self._pairs) <= memory_budget() // STORE_SHARE
+        return None if self.store is True or (self.store and small) else self._there
+
+    def _work_there(self, k: int, work: Callable[[Any], Any]) -> Any:
+        """Do something by the executor in use, whose workers read the points."""
+        executor, (n, _) = current_executor(), self.shape
+        points = self.X.nbytes if isinstance(self.X, np.ndarray) else self.X.data.nbytes + self.X.indices.nbytes
+        executor.check_room(3 * points + 24 * n * k, f"{n} points, twice prepared, and {k} columns of results")
+        return work(executor)
 
     def _worth_storing(self) -> bool:
         """The rule of the class: the second product, where K fits."""
@@ -183,6 +241,26 @@ class KernelOperator(Operator):
             block = self.tile(slice(0, self.shape[0]), some)
             total += self._dense_product(block if w is None else block * w[some], block.T)
         return total
+
+    def reduce_rows(
+        self, statistic: Callable[..., Any], merge: Callable[[Any, Any], Any], least: int, along: Sequence[Any] = ()
+    ) -> Any:
+        """Return the merged statistics of dense blocks of rows of K, of points in a file: one pass, as Source.reduce.
+
+        Parameters
+        ----------
+        statistic : callable
+            Of a dense block of rows, and of its rows of each array of ``along``.
+        merge, along
+            As of :meth:`gramian.sources.Source.reduce`.
+        least : int
+            How many rows a block has at least.
+        """
+        if self._file is None:
+            raise ValueError("The points are in memory: use rows().")
+        self._count_pass()
+        task = _DenseRows(self.kernel, self.Z, self.dtype, statistic)
+        return self._file.reduce(task, merge, max(least, self._step(self.shape[1])), along)
 
     def rows(self, V: Array | None = None) -> Iterator[tuple[int, int, Array]]:
         """Yield blocks of K V, or of K itself."""
@@ -242,7 +320,15 @@ class KernelOperator(Operator):
         if isinstance(self.kernel, Precomputed):
             return np.asarray(_take(self.X, rows)[:, indices], dtype=self.dtype)
         points = self.X if self.Z is None else self.Z
-        return tiles.dense(self.kernel.pairs(_take(self.X, rows), _take(points, indices), self.dtype))
+        chosen = _take(points, indices)
+        if rows is None and self._there is not None and self._elsewhere() is not None:
+            side = self._pairs.side or tiles.side(1, self.dtype.itemsize)
+            there = self._there.against(chosen)
+            parts = self._work_there(
+                len(indices), lambda run: list(run.map(_DensePart(there), _shares(self.shape[0], side)))
+            )
+            return np.concatenate(parts)
+        return tiles.dense(self.kernel.pairs(_take(self.X, rows), chosen, self.dtype))
 
     @property
     def T(self) -> Operator:
@@ -293,6 +379,127 @@ class _Rows:
 
     def fill(self, rows: slice, columns: slice, buffers: Any) -> Any:
         return self.pairs.fill(slice(rows.start + self.start, rows.stop + self.start), columns, buffers)
+
+
+@dataclass(frozen=True, eq=False)
+class _BlockTiles:
+    """A product with the rows of K that belong to a block of points, tile by tile."""
+
+    kernel: Kernel
+    Z: Any
+    dtype: Any
+    name: str
+    V: Array | None = None
+
+    def __call__(self, block: Block, *along: Array) -> Array:
+        pairs = self.kernel.pairs(_copied(block.values), self.Z, self.dtype)
+        (factor,) = along or (self.V,)
+        product: Array = getattr(tiles, self.name)(pairs, factor)
+        return product
+
+
+@dataclass(frozen=True, eq=False)
+class _DenseRows:
+    """A statistic of the rows of K that belong to a block of points."""
+
+    kernel: Kernel
+    Z: Any
+    dtype: Any
+    statistic: Callable[..., Any]
+
+    def __call__(self, block: Block, *along: Any) -> Any:
+        K = tiles.dense(self.kernel.pairs(_copied(block.values), self.Z, self.dtype))
+        return self.statistic(K, *along)
+
+
+def _copied(values: Any) -> Any:
+    """Rows that stay when the buffer they were read into is used again."""
+    return values if sp.issparse(values) else np.array(values)
+
+
+@dataclass(frozen=True, eq=False)
+class _PairsThere:
+    """Pairs of the points in a file with each other, or with points that are sent along, for who reads the file."""
+
+    token: str
+    source: Source
+    kernel: Kernel
+    kind: Any
+    Z: Any
+    dtype: Any
+
+    def describe(self, rows: Any) -> str:
+        """Say what a task works on."""
+        where = getattr(self.source, "path", None) or type(self.source).__name__
+        if isinstance(rows, range):
+            return f"Tiles {rows.start + 1} to {rows.stop} of the kernel matrix of {where}"
+        return f"Rows {rows[0] + 1} to {rows[1]} of the kernel matrix of {where}"
+
+    def against(self, Z: Any) -> _PairsThere:
+        """Pairs with other points."""
+        return _PairsThere(self.token, self.source, self.kernel, self.kind, Z, self.dtype)
+
+    def pairs(self) -> Any:
+        """Prepare the pairs; those of all points with each other are kept for the next task."""
+        if self.Z is not None:
+            return self.kernel.pairs(self._read(), self.Z, self.dtype)
+        key = f"{self.token} {self.kernel!r} {self.dtype}"
+        return open_once(key, lambda: self.kernel.pairs(self._read(), None, self.dtype))
+
+    def _read(self) -> Any:
+        return open_once(self.token, lambda: self.source.to_array().astype(self.kind, copy=False))
+
+
+@dataclass(frozen=True, eq=False)
+class _SymmetricPart:
+    """What some rows of tiles add to K V."""
+
+    there: _PairsThere
+    V: Array
+
+    def __call__(self, share: Sequence[int]) -> Array:
+        return tiles.symmetric_part(self.there.pairs(), self.V, share)
+
+    def describe(self, share: Any) -> str:
+        return self.there.describe(share)
+
+
+@dataclass(frozen=True, eq=False)
+class _ProductPart:
+    """Some rows of K V."""
+
+    there: _PairsThere
+    V: Array
+
+    def __call__(self, rows: tuple[int, int]) -> Array:
+        return tiles.product(_Rows(self.there.pairs(), *rows), self.V)
+
+    def describe(self, rows: Any) -> str:
+        return self.there.describe(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _DensePart:
+    """Some rows of K."""
+
+    there: _PairsThere
+
+    def __call__(self, rows: tuple[int, int]) -> Array:
+        return tiles.dense(_Rows(self.there.pairs(), *rows))
+
+    def describe(self, rows: Any) -> str:
+        return self.there.describe(rows)
+
+
+def _add_later(total: Array, later: Array) -> Array:
+    """The sum of two parts of K V, which are left as they are."""
+    return tiles.add_later(total.copy(), later)
+
+
+def _shares(n: int, side: int) -> list[tuple[int, int]]:
+    """Return (start, stop) of at most 64 shares of n rows, each of whole tiles."""
+    step = math.ceil(math.ceil(n / side) / SHARES) * side
+    return [(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def _take(X: Any, indices: Any) -> Any:
@@ -538,6 +745,7 @@ def kernel_operator(
     store: bool | str = "auto",
     device: Any = None,
     tolerance: float | None = None,
+    origin: Source | None = None,
 ) -> KernelOperator:
     """Return the operator k(X, Z): a :class:`KernelOperator` on the CPU, a :class:`DeviceKernelOperator` elsewhere.
 
@@ -545,6 +753,8 @@ def kernel_operator(
     ----------
     kernel, X, Z, dtype, store
         As of both.
+    origin : Source, optional
+        The file that X was read from, for the workers of a cluster; a device does not ask for it.
     device : None, str or torch.device
         None is NumPy on the CPU; a name is resolved by :func:`gramian.compute.devices.resolve`.
     tolerance : float, optional
@@ -559,7 +769,7 @@ def kernel_operator(
     """
     where = resolve(device, X) if isinstance(device, str) else device
     if where is None:
-        return KernelOperator(kernel, X, Z, dtype=dtype, store=store)
+        return KernelOperator(kernel, X, Z, dtype=dtype, store=store, origin=origin)
     return DeviceKernelOperator(kernel, X, Z, device=where, dtype=dtype, tolerance=tolerance, store=store)
 
 

@@ -275,15 +275,23 @@ def bootstrap(
         # the residuals of a complete fit are in its tolerance; an optimum may not have been reached
         converged[b] = not isinstance(fit.certificate, Optimum) or fit.certificate.converged
 
+    def draw(b: int) -> PCAFit:
+        """Fit the sample of replicate b."""
+        w = np.random.default_rng(seeds[b]).multinomial(size, shares).astype(np.float64)
+        try:
+            with quiet_blas():
+                return fit(w)
+        except ValueError as error:  # a column of which no cell was drawn, say
+            raise ValueError(f"Replicate {b} could not be fitted: {error}") from error
+
     def work(share: Sequence[int]) -> None:
-        for b in share:
-            w = np.random.default_rng(seeds[b]).multinomial(size, shares).astype(np.float64)
+        for b, found in zip(share, source.map_fits(draw, share), strict=True):
             try:
-                keep(b, fit(w))
-            except ValueError as error:  # a column of which no cell was drawn, say
+                keep(b, found)
+            except ValueError as error:
                 raise ValueError(f"Replicate {b} could not be fitted: {error}") from error
 
-    step = max(n_threads(), -(-n_replicates // 100))
+    step = max(n_threads(), 4 * source.executor().workers, -(-n_replicates // 100))
     with quiet_blas(), warnings.catch_warnings():
         warnings.simplefilter("ignore", NumericalWarning)  # of components beyond the rank, which are told by it
         for start in range(0, n_replicates, step):

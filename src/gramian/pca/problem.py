@@ -194,7 +194,7 @@ def column_moments(source: Source, w: Array | None = None, gram: bool = False, u
         return block_moments(kernels, b.values, part, double, full=gram, unit=unit)
 
     with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are looked for, and the pass repeated
-        return source.reduce(statistic, Moments.merge)
+        return source.reduce(statistic, Moments.merge, result_bytes=8 * source.shape[1] ** 2 if gram else 0)
 
 
 def _largest_entry(source: Source, mean: Array | None) -> float:

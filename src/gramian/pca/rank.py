@@ -1507,10 +1507,13 @@ def cross_validate_rank(
     with warnings.catch_warnings():
         # directions beyond the rank are left out below
         warnings.filterwarnings("ignore", "n_components=.* exceeds the rank", NumericalWarning)
-        for f in range(n_folds):
-            weights = np.where(folds == f, 0.0, w)
+
+        def fit_without(f: int) -> PCAFit:
             model = clone(pca).set_params(n_components=max(int(tried), 1), whiten=False)
-            models.append(PCAFit.of(model.fit(source, sample_weight=weights)))
+            return PCAFit.of(model.fit(source, sample_weight=np.where(folds == f, 0.0, w)))
+
+        for f, model in enumerate(source.map_fits(fit_without, range(n_folds))):
+            models.append(model)
             if progress is not None:
                 progress(f + 1, n_folds, "folds")
     rank = min(model.rank for model in models)

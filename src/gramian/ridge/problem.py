@@ -409,7 +409,7 @@ def _sum_moments(source: Source, Y: Array, w: Array | None, centre: bool, gram: 
                 part = slice(b.start, b.stop)
                 return _sum_block(b.values, Y[part], None if w is None else w[part], centre, unit)
 
-            return source.reduce(joint, JointMoments.merge)
+            return source.reduce(joint, JointMoments.merge, result_bytes=8 * source.shape[1] ** 2)
 
         # sparse data, tensors, or the diagonal alone: by the kernels of the source, without the product with Y
         kernels, zeros = kernels_for(source), like(source, np.zeros((1, 1)))
@@ -425,7 +425,7 @@ def _sum_moments(source: Source, Y: Array, w: Array | None, centre: bool, gram: 
                 G = G + s * s / max(weight, EPS)
             return Moments(weight, b.values.shape[0], 0.0 * s, 0.0 * s, G)
 
-        m = source.reduce(of_rows, Moments.merge)
+        m = source.reduce(of_rows, Moments.merge, result_bytes=8 * source.shape[1] ** 2 if gram else 0)
     mean_y, low_y = np.zeros(Y.shape[1]), np.zeros(Y.shape[1])
     if centre:
         mean_y = np.average(Y, axis=0, weights=w)

@@ -21,11 +21,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn import config_context, get_config
 
-from gramian.compute.executor import HERE, SHARES, Executor, current_executor, merge_tree, record_use
+from gramian.compute.executor import HERE, SHARES, Executor, current_executor, merge_tree
+from gramian.compute.memory import gibibytes
 from gramian.sources.checkpoint import is_recorded, remember
 from gramian.sources.errors import SourceError
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 BLOCK_BYTES = 2**24  # 16 MiB: long reads, and small compared with any sensible memory budget
 
@@ -164,6 +166,7 @@ class Source(ABC):
         merge: Callable[[S, S], S],
         rows: int | None = None,
         along: Sequence[Any] = (),
+        result_bytes: int = 0,
     ) -> S:
         """Return the merged statistics of all blocks: one pass, by the workers of a cluster where there is one.
 
@@ -177,6 +180,8 @@ class Source(ABC):
             Of a block.
         along : sequence of arrays, optional
             With an entry, or a row, for each row; None where there is none.
+        result_bytes : int, default=0
+            What a statistic takes, where it is known to be large: workers without memory for it are not asked.
 
         Examples
         --------
@@ -186,13 +191,20 @@ class Source(ABC):
         15.0
         """
         if not is_recorded():
-            return self._reduce(statistic, merge, rows, along)
+            return self._reduce(statistic, merge, rows, along, result_bytes)
         return remember(
-            f"pass over {self!r}", (statistic, rows, along), lambda: self._reduce(statistic, merge, rows, along)
+            f"pass over {self!r}",
+            (statistic, rows, along),
+            lambda: self._reduce(statistic, merge, rows, along, result_bytes),
         )
 
     def _reduce(
-        self, statistic: Callable[..., S], merge: Callable[[S, S], S], rows: int | None, along: Sequence[Any]
+        self,
+        statistic: Callable[..., S],
+        merge: Callable[[S, S], S],
+        rows: int | None,
+        along: Sequence[Any],
+        result_bytes: int,
     ) -> S:
         spans = self.row_spans(rows)
         if not spans:  # all in one share, here
@@ -202,9 +214,12 @@ class Source(ABC):
         executor = self.executor()
         if count > 1 and executor is not HERE:
             task = _ShareTask(statistic, merge, get_config()["working_memory"])
+            row_bytes = self.shape[1] * np.dtype(self.dtype).itemsize if not self.sparse and self.device is None else 0
+            block, result = max(b - a for a, b in spans) * row_bytes, result_bytes
+            what = f"two blocks of {gibibytes(block)} and three results of {gibibytes(result)}"
+            executor.check_room(2 * block + 3 * result, what)
             cuts = pairwise([*starts, self.shape[0]])
             shares = [self.share(rows, a, b, [x if x is None else x[a:b] for x in along]) for a, b in cuts]
-            record_use(executor)
             total: S = executor.reduce(task, shares, merge)
             return total
         return merge_tree(_merge_shares(self.blocks(rows), set(starts), statistic, merge, along), merge)
@@ -213,6 +228,35 @@ class Source(ABC):
         """Return the function of each block, in order: one pass, as :meth:`reduce`."""
         parts: list[S] = self.reduce(_Listed(function), operator.add, rows, along)
         return parts
+
+    def map_fits(self, fit: Callable[[T], S], items: Sequence[T]) -> Iterator[S]:
+        """Yield ``fit(item)`` of every item: one fit of these rows after another, or each by a worker of a cluster.
+
+        For replicates and folds, each of which makes passes of its own: a worker makes all of them, and reads the file
+        itself. What is in memory is worked on here.
+
+        Parameters
+        ----------
+        fit : callable
+            What to do, with all that it needs in it, this source included.
+        items : sequence
+            What fits differ by.
+
+        Examples
+        --------
+        >>> import numpy as np, gramian
+        >>> source = gramian.open(np.eye(3))
+        >>> list(source.map_fits(lambda k: gramian.PCA(k).fit(source).n_components_, [1, 2]))
+        [1, 2]
+        """
+        executor = self.executor()
+        if executor is HERE or self.address() is None:
+            return map(fit, items)
+        return executor.map(_FitTask(fit, get_config()["working_memory"]), items)
+
+    def address(self) -> Source | None:
+        """Return what a worker can open these rows by, elsewhere and again; None where they are in memory here."""
+        return None if self.resident or not self.row_spans(None) else self
 
     def executor(self) -> Executor:
         """Return what runs the passes over these rows now."""
@@ -273,6 +317,22 @@ class _ShareTask:
         with config_context(working_memory=self.working_memory):
             (total,) = _merge_shares(share.source.blocks(share.rows), set(), self.statistic, self.merge, along)
         return total
+
+
+@dataclass(frozen=True)
+class _FitTask:
+    """A fit, with the memory that its readers may use here."""
+
+    fit: Callable[[Any], Any]
+    working_memory: float
+
+    def __call__(self, item: Any) -> Any:
+        with config_context(working_memory=self.working_memory):
+            return self.fit(item)
+
+    def describe(self, item: Any) -> str:
+        """Say which fit it is."""
+        return f"Fit {item + 1}" if isinstance(item, int) else "A fit"
 
 
 class _Offset:

@@ -54,6 +54,10 @@ class DaskSource(Source):
         self.shape, self.dtype = (int(data.shape[0]), int(data.shape[1])), np.dtype(data.dtype)
         self.sparse = sp.issparse(getattr(data, "_meta", None))
 
+    def address(self) -> Source | None:
+        """Return None: chunks are worked on where they are computed, or here."""
+        return None
+
     def executor(self) -> Executor:
         """Return the cluster in use, or the one that is connected."""
         return connected_executor()

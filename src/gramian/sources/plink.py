@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import gzip
 import io
 import mmap
@@ -13,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +23,7 @@ import numpy.typing as npt
 
 from gramian.compute import genotypes as loops
 from gramian.compute.devices import gpu, is_tensor, to_device, to_numpy
+from gramian.compute.executor import HERE, SHARES, current_executor
 from gramian.compute.threads import parallel
 from gramian.sources.base import Block, Source, memory_budget
 
@@ -66,10 +69,17 @@ class Counts(NamedTuple):
 
 
 def host_counts(source: Genotypes) -> Counts:
-    """Count in blocks of SNPs, shared between the cores: one pass."""
+    """Count in blocks of SNPs, shared between the cores or the workers of a cluster: one pass."""
     mask = loops.sample_mask(source.sample_index, source.width)
     n, p = source.shape
     by_snp = np.zeros((p, 4), dtype=np.int64)
+    executor = current_executor()
+    if executor is not HERE and p and source.has_address:
+        cuts = np.linspace(0, p, min(SHARES, p) + 1).astype(int).tolist()
+        shares = [source.share_of_snps(a, b) for a, b in pairwise(cuts)]
+        found = list(executor.map(count_share, shares))
+        by_sample = functools.reduce(np.add, (counts.by_sample for counts in found))
+        return Counts(np.concatenate([counts.by_snp for counts in found]), by_sample)
 
     def work(share: Any) -> npt.NDArray[np.int64]:
         by_sample = np.zeros((4 * source.width, 4), dtype=np.int64)
@@ -83,6 +93,18 @@ def host_counts(source: Genotypes) -> Counts:
     spans = source.spans(max(1, BLOCK // max(1, source.width)))
     parts = parallel(work, spans) if spans else [np.zeros((4 * source.width, 4), dtype=np.int64)]
     return Counts(by_snp, np.sum(parts, axis=0)[source.sample_index])
+
+
+def count_share(share: PackedShare) -> Counts:
+    """Count the SNPs of a share."""
+    mask = loops.sample_mask(share.sample_index, share.width)
+    (n, p), step = share.shape, max(1, BLOCK // max(1, share.width))
+    by_snp, by_sample = np.zeros((p, 4), dtype=np.int64), np.zeros((4 * share.width, 4), dtype=np.int64)
+    for start in range(0, p, step):
+        block = share.packed(start, start + step)
+        by_snp[start : start + step] = loops.snp_counts(block, mask, n)
+        by_sample += loops.sample_counts(block)
+    return Counts(by_snp, by_sample[share.sample_index])
 
 
 def device_counts(source: Genotypes, blocks: Any, device: Any) -> Counts:
@@ -414,6 +436,44 @@ class StackedRows:
         return np.concatenate(held) if held else np.empty((0, self.shape[1]), np.uint8)
 
 
+@dataclass(frozen=True, eq=False)
+class PackedShare:
+    """Consecutive SNPs of a study, by the names of its files: what a worker reads them by.
+
+    Attributes
+    ----------
+    files : tuple of (path, offset, rows)
+        The files under one another, where in them genotypes begin, and how many SNPs they hold.
+    width : int
+        Bytes of a SNP.
+    sample_index, snp_index : ndarray of int
+        Which samples count, and which rows of the files the SNPs are.
+    """
+
+    files: tuple[tuple[str, int, int], ...]
+    width: int
+    sample_index: Index
+    snp_index: Index
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and SNPs."""
+        return len(self.sample_index), len(self.snp_index)
+
+    def packed(self, start: int, stop: int) -> npt.NDArray[np.uint8]:
+        """SNPs start to stop, as stored; the files are mapped while they are read."""
+        parts = [np.memmap(path, np.uint8, "r", offset, (rows, self.width)) for path, offset, rows in self.files]
+        return np.array(StackedRows(parts)[self.snp_index[start:stop]])
+
+    def give_back(self) -> None:
+        """Nothing is kept."""
+
+    def __str__(self) -> str:
+        if not len(self.snp_index):
+            return "No SNPs"
+        return f"SNPs {self.snp_index[0] + 1} to {self.snp_index[-1] + 1} of {', '.join(f[0] for f in self.files)}"
+
+
 class Genotypes(Source):
     """Some samples and some SNPs of a packed file or array, without a copy of the genotypes.
 
@@ -632,6 +692,27 @@ class Genotypes(Source):
         if uploader is None:
             uploader = gpu().uploads.Uploader(self.width, device, self.shape[1], padded=True)
         yield from uploader(uploader.cut(self.shape[1], self.read_into))
+
+    def _files(self) -> tuple[tuple[str, int, int], ...]:
+        """Return the files that the bytes are maps of, where each begins, and its SNPs; nothing where they are not."""
+        found = []
+        for part in self._bytes.parts if isinstance(self._bytes, StackedRows) else [self._bytes]:
+            base = getattr(part, "base", None)
+            if not isinstance(base, np.memmap) or base.filename is None or len(base) != len(part):
+                return ()
+            if not os.path.exists(base.filename):  # a temporary file that nobody else sees
+                return ()
+            found.append((os.path.abspath(base.filename), int(base.offset), len(part)))
+        return tuple(found)
+
+    @property
+    def has_address(self) -> bool:
+        """Whether workers can read the bytes from files that they know by name."""
+        return bool(self._files())
+
+    def share_of_snps(self, start: int, stop: int) -> PackedShare:
+        """Return what a worker reads SNPs start to stop by."""
+        return PackedShare(self._files(), self.width, self.sample_index, self.snp_index[start:stop])
 
     def calls(self, start: int, stop: int) -> npt.NDArray[np.int8]:
         """Copies of A1 of SNPs start to stop × samples, −1 where missing."""
