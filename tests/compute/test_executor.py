@@ -83,7 +83,7 @@ def nystrom(X: Any) -> Any:
 def landmarks(X: Any, method: str) -> Any:
     source, Z = gramian.open(X), np.load(X)[:40]
     k = Gaussian(1e-3)
-    solver = LandmarkSolver(1e-6, method=method)
+    solver = LandmarkSolver(0.1, method=method)
     return solver(KernelOperator(k, source, Z, dtype=np.float64), k(Z, Z), y, 0.1, weights=w, intercept=True)
 
 

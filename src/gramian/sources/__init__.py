@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from gramian.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gramian.sources.arrays import DenseSource, MappedSource, SparseSource, TensorSource, map_source
-    from gramian.sources.base import Block, Source, memory_budget
+    from gramian.sources.arrays import DenseSource, SparseSource, TensorSource, map_source
+    from gramian.sources.base import Block, MappedSource, Source, memory_budget
     from gramian.sources.errors import Argument, SourceError
     from gramian.sources.files import write_parquet
     from gramian.sources.npy import MemmapSource, NpySource

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, device
 
 from gramian.compute.devices import to_numpy
-from gramian.sources.base import Block, Source
+from gramian.sources.base import Block, MappedSource, SelectedSource, Source
 from gramian.sources.errors import SourceError
 
 DEVICE_BYTES = 2**31  # of a block of float64 numbers on a GPU, whose loops cut it further
@@ -306,47 +306,6 @@ def _is_numeric(column: Any, name: str) -> bool:
     return bool(values.dtype.kind == "f")  # Python objects may be numbers throughout
 
 
-class MappedSource(Source):
-    """Blocks of float64 values, computed from those of another source each time they are read.
-
-    Parameters
-    ----------
-    source : Source
-        What is read.
-    change : callable
-        The new values of a block.
-    columns : int, optional
-        How many columns they have, where not as many as before.
-    alike : bool, default=False
-        Whether the new values are sparse and of the dtype that the others are; else they are dense and float64.
-    """
-
-    resident = False
-
-    def __init__(
-        self, source: Source, change: Callable[[Block], Any], columns: int | None = None, *, alike: bool = False
-    ) -> None:
-        self.source, self.change = source, change
-        self.shape = (source.shape[0], source.shape[1] if columns is None else columns)
-        self.feature_names = source.feature_names if columns is None else None
-        self.dtype, self.sparse = (source.dtype, source.sparse) if alike else (np.dtype(np.float64), False)
-
-    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
-        """Return the (start, stop) of the other source's blocks."""
-        return self.source.row_spans(rows)
-
-    def between(self, first: int, last: int) -> Self:
-        """Return a source of some of the blocks."""
-        view = super().between(first, last)
-        view.source = self.source.between(first, last)
-        return view
-
-    def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """Yield the other source's blocks, changed."""
-        for block in self.source.blocks(rows):
-            yield Block(block.start, block.stop, self.change(block))
-
-
 def map_source(
     source: Source, change: Callable[[Block], Any], columns: int | None = None, *, alike: bool = False
 ) -> Source:
@@ -370,40 +329,6 @@ def map_source(
     for block in view.blocks():
         out[block.start : block.stop] = block.values
     return DenseSource(out, view.feature_names)
-
-
-class SelectedSource(Source):
-    """Rows and columns of another source, picked from its blocks as they are read.
-
-    Parameters
-    ----------
-    source : Source
-        What is read.
-    columns : ndarray of int, optional
-        Which columns, in this order; all where not given.
-    rows : ndarray of bool, optional
-        Which rows; all where not given.
-    """
-
-    resident = False
-
-    def __init__(self, source: Source, columns: Any = None, rows: Any = None) -> None:
-        self.source, self.columns, self.rows = source, columns, rows
-        n = source.shape[0] if rows is None else int(np.count_nonzero(rows))
-        self.shape = (n, source.shape[1] if columns is None else len(columns))
-        self.dtype, self.sparse = source.dtype, source.sparse
-        names = source.feature_names
-        self.feature_names = names if names is None or columns is None else [names[j] for j in columns]
-
-    def blocks(self, rows: int | None = None) -> Iterator[Block]:
-        """Yield what is picked of the other source's blocks; of ``rows`` rows at most, where some are left out."""
-        start = 0
-        for block in self.source.blocks(rows):
-            values = block.values if self.rows is None else block.values[self.rows[block.start : block.stop]]
-            values = values if self.columns is None else values[:, self.columns]
-            if values.shape[0]:
-                yield Block(start, start + values.shape[0], values)
-                start += values.shape[0]
 
 
 def select(source: Source, columns: list[int] | None = None, rows: npt.NDArray[np.bool_] | None = None) -> Source:

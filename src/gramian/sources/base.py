@@ -229,6 +229,80 @@ class Source(ABC):
         parts: list[S] = self.reduce(_Listed(function), operator.add, rows, along)
         return parts
 
+    def normalise(self, total: float = 1e4) -> Source:
+        """Return the rows divided by their sums, times ``total``: counts of cells of unequal depth made comparable.
+
+        Nothing is computed before it is read, and sparse rows stay sparse. Select columns afterwards, so that sums are
+        those of all.
+
+        Parameters
+        ----------
+        total : float, default=1e4
+            What every row sums to afterwards; rows of zeros stay.
+
+        Examples
+        --------
+        >>> import numpy as np, gramian
+        >>> gramian.open(np.array([[1, 3], [0, 0]])).normalise(8).to_array()
+        array([[2., 6.],
+               [0., 0.]])
+        """
+        if not (np.isfinite(total) and total > 0):
+            raise ValueError(f"total={total!r} must be a positive number.")
+        self._refuse_device()
+        dtype = np.dtype(np.float32 if self.dtype == np.float32 else np.float64)
+        return CountsSource(self, _Normalise(float(total), dtype), f"Rows that sum to {total:g}")
+
+    def log1p(self) -> Source:
+        """Return log(1 + x) of every cell; nothing is computed before it is read, and sparse rows stay sparse.
+
+        Examples
+        --------
+        >>> import numpy as np, gramian
+        >>> gramian.open(np.array([[0.0, np.e - 1]])).log1p().to_array()
+        array([[0., 1.]])
+        """
+        self._refuse_device()
+        return CountsSource(
+            self, _Log1p(np.dtype(np.float32 if self.dtype == np.float32 else np.float64)), "log(1 + x)"
+        )
+
+    def select_columns(self, columns: Sequence[Any]) -> Source:
+        """Return some columns, in their order here where a mask says which; picked as they are read.
+
+        Parameters
+        ----------
+        columns : sequence of str, of int, or of bool
+            Names, positions counted from 0, or a mask.
+
+        Examples
+        --------
+        >>> import numpy as np, gramian
+        >>> gramian.open(np.arange(6).reshape(2, 3)).select_columns([2, 0]).to_array()
+        array([[2, 0],
+               [5, 3]])
+        """
+        self._refuse_device()
+        given, p = np.asarray(columns), self.shape[1]
+        if given.dtype.kind in "UO":
+            names = self.feature_names or []
+            known = {name: j for j, name in enumerate(names)}
+            absent = [str(name) for name in given if name not in known]
+            if absent:
+                raise ValueError(f"columns that are not there: {', '.join(absent[:5])}; there are {p}.")
+            index = np.array([known[name] for name in given], dtype=np.intp)
+        elif given.dtype == np.bool_ and given.shape == (p,):
+            index = np.flatnonzero(given)
+        elif given.dtype.kind in "iu" and given.ndim == 1 and (not len(given) or 0 <= given.min() <= given.max() < p):
+            index = given.astype(np.intp)
+        else:
+            raise ValueError(f"columns must be names, positions from 0 to {p - 1}, or a mask of {p}.")
+        return SelectedSource(self, index)
+
+    def _refuse_device(self) -> None:
+        if self.device is not None:
+            raise ValueError(f"Tensors on {self.device} are not changed as they are read: hand in an array, or a file.")
+
     def map_fits(self, fit: Callable[[T], S], items: Sequence[T]) -> Iterator[S]:
         """Yield ``fit(item)`` of every item: one fit of these rows after another, or each by a worker of a cluster.
 
@@ -287,6 +361,167 @@ class Source(ABC):
     def __repr__(self) -> str:
         n, p = self.shape
         return f"{type(self).__name__}({n} x {p}, {self.dtype})"
+
+
+class MappedSource(Source):
+    """Blocks of float64 values, computed from those of another source each time they are read.
+
+    Parameters
+    ----------
+    source : Source
+        What is read.
+    change : callable
+        The new values of a block.
+    columns : int, optional
+        How many columns they have, where not as many as before.
+    alike : bool, default=False
+        Whether the new values are sparse and of the dtype that the others are; else they are dense and float64.
+    """
+
+    resident = False
+
+    def __init__(
+        self, source: Source, change: Callable[[Block], Any], columns: int | None = None, *, alike: bool = False
+    ) -> None:
+        self.source, self.change = source, change
+        self.shape = (source.shape[0], source.shape[1] if columns is None else columns)
+        self.feature_names = source.feature_names if columns is None else None
+        self.dtype, self.sparse = (source.dtype, source.sparse) if alike else (np.dtype(np.float64), False)
+
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of the other source's blocks."""
+        return self.source.row_spans(rows)
+
+    def between(self, first: int, last: int) -> Self:
+        """Return a source of some of the blocks."""
+        view = super().between(first, last)
+        view.source = self.source.between(first, last)
+        return view
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield the other source's blocks, changed."""
+        for block in self.source.blocks(rows):
+            yield Block(block.start, block.stop, self.change(block))
+
+
+class SelectedSource(Source):
+    """Rows and columns of another source, picked from its blocks as they are read.
+
+    Parameters
+    ----------
+    source : Source
+        What is read.
+    columns : ndarray of int, optional
+        Which columns, in this order; all where not given.
+    rows : ndarray of bool, optional
+        Which rows; all where not given.
+    """
+
+    resident = False
+
+    def __init__(self, source: Source, columns: Any = None, rows: Any = None) -> None:
+        self.source, self.columns, self.rows = source, columns, rows
+        n = source.shape[0] if rows is None else int(np.count_nonzero(rows))
+        self.shape = (n, source.shape[1] if columns is None else len(columns))
+        self.dtype, self.sparse = source.dtype, source.sparse
+        names = source.feature_names
+        self.feature_names = names if names is None or columns is None else [names[j] for j in columns]
+
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of the other source's blocks, where all rows are here."""
+        return [] if self.rows is not None else self.source.row_spans(rows)
+
+    def between(self, first: int, last: int) -> Self:
+        """Return a source of some of the blocks."""
+        view = super().between(first, last)
+        view.source = self.source.between(first, last)
+        return view
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield what is picked of the other source's blocks; of ``rows`` rows at most, where some are left out."""
+        start = self.first
+        for block in self.source.blocks(rows):
+            values = block.values if self.rows is None else block.values[self.rows[block.start : block.stop]]
+            values = values if self.columns is None else values[:, self.columns]
+            if values.shape[0]:
+                yield Block(start, start + values.shape[0], values)
+                start += values.shape[0]
+
+
+class CountsSource(MappedSource):
+    """Rows whose values are changed each by itself as they are read, sparse where they were.
+
+    Parameters
+    ----------
+    source : Source
+        What is read.
+    change : callable
+        The new values of a block, of the same form.
+    what : str
+        What it does, for the eye.
+    """
+
+    def __init__(self, source: Source, change: Callable[[Block], Any], what: str) -> None:
+        super().__init__(source, change, alike=True)
+        single = source.dtype == np.float32
+        self.dtype, self.what = np.dtype(np.float32 if single else np.float64), what
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield the other source's blocks, changed; of a matrix in memory a few rows at a time."""
+        if rows is None and self.source.resident:
+            X, (n, p) = self.source.values, self.source.shape
+            stored = 2.0 * X.data.nbytes / max(1, n) if self.sparse else p * self.dtype.itemsize
+            rows = rows_at_a_time(stored)
+        yield from super().blocks(rows)
+
+    def __repr__(self) -> str:
+        return f"{self.what} of {self.source!r}"
+
+
+def _in_floats(block: Block, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the values of a block as new floating-point numbers, and the array of those that are stored."""
+    values: Any = block.values.astype(dtype)  # a copy: what is read may be somebody's
+    return values, values.data if hasattr(values, "indptr") else values
+
+
+@dataclass(frozen=True)
+class _Normalise:
+    """Every row divided by its sum, times a number; rows of zeros stay."""
+
+    total: float
+    dtype: Any
+
+    def __call__(self, block: Block) -> Any:
+        values, stored = _in_floats(block, self.dtype)
+        sums = np.asarray(values.sum(axis=1, dtype=np.float64)).reshape(-1)
+        wrong = np.flatnonzero(~(np.isfinite(sums) & (sums >= 0)))
+        if len(wrong) or (stored.size and stored.min() < 0):
+            rows = wrong if len(wrong) else np.flatnonzero((values < 0).sum(axis=1))
+            raise SourceError(
+                f"row {block.start + int(rows[0]) + 1} has cells that are no counts: below 0, or missing."
+            )
+        factor = np.divide(self.total, sums, out=np.zeros_like(sums), where=sums > 0).astype(self.dtype)
+        if hasattr(values, "indptr"):
+            values.data *= np.repeat(factor, np.diff(values.indptr))
+        else:
+            values *= factor[:, None]
+        return values
+
+
+@dataclass(frozen=True)
+class _Log1p:
+    """log(1 + x) of every cell."""
+
+    dtype: Any
+
+    def __call__(self, block: Block) -> Any:
+        values, stored = _in_floats(block, self.dtype)
+        if stored.size and not stored.min() > -1:
+            below = np.asarray((values <= -1).sum(axis=1)).reshape(-1)
+            row = int(np.argmax(below > 0)) if below.any() else int(np.argmax(np.isnan(values.sum(axis=1))))
+            raise SourceError(f"row {block.start + row + 1} has a cell of -1 or less, or a missing one: no logarithm.")
+        np.log1p(stored, out=stored)
+        return values
 
 
 @dataclass(frozen=True)

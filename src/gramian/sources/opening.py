@@ -15,7 +15,6 @@ from gramian.compute.devices import to_device, to_numpy
 from gramian.sources.anndata import open_h5ad
 from gramian.sources.arrays import (
     DenseSource,
-    MappedSource,
     SparseSource,
     TensorSource,
     frame_names,
@@ -25,7 +24,7 @@ from gramian.sources.arrays import (
     select,
     to_numbers,
 )
-from gramian.sources.base import Block, Source, naming, reading
+from gramian.sources.base import Block, MappedSource, Source, naming, reading
 from gramian.sources.columns import open_tabular, refuse_dataset
 from gramian.sources.dask_arrays import DaskSource, is_dask
 from gramian.sources.errors import SourceError
