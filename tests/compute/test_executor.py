@@ -121,7 +121,12 @@ PEOPLE = {
 }
 
 
-@pytest.fixture(scope="module", params=["a process", "two workers", "one worker", "four workers"])
+KINDS = ("PCA, Gram matrix", "PCA, Krylov", "KernelPCA, Nystrom", "bootstrap", "Krylov")  # one fit of each kind of task
+CASES = [("a process", fit) for fit in [*FITS, *PEOPLE]] + [("two workers", fit) for fit in [*FITS, *PEOPLE]]
+CASES += [(who, fit) for who in ("one worker", "four workers") for fit in KINDS]
+
+
+@pytest.fixture(scope="module")
 def workers(request: pytest.FixtureRequest, client: Any) -> Iterator[tuple[Any, str]]:
     """Who works: processes of joblib, processes of Dask, and threads of this process that Dask takes for workers."""
     if request.param == "a process":
@@ -146,7 +151,7 @@ def results(table: str, genotypes: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("fit", [*FITS, *PEOPLE])
+@pytest.mark.parametrize(("workers", "fit"), CASES, indirect=["workers"])
 def test_the_bits_do_not_depend_on_who_works(
     table: str, genotypes: str, results: dict[str, Any], workers: tuple[Any, str], fit: str
 ) -> None:
