@@ -108,6 +108,13 @@ def test_sex_chromosomes_and_components_of_sex(calls):
     assert autosomal == {}
 
 
+def test_few_autosomal_snps_make_no_relatives(calls):
+    """Kinship is of autosomes: 300 of them say less than the 3,000 SNPs of the fit."""
+    chromosome = np.where(np.arange(3000) < 300, "1", "X").astype(object)
+    kinds, _ = find(calls[:3000], chromosome=chromosome)
+    assert ArtefactKind.RELATIVES not in kinds
+
+
 def test_a_region_is_among_them(calls):
     rng = np.random.default_rng(8)
     carrier = rng.binomial(2, 0.4, 120)

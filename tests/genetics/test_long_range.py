@@ -137,3 +137,13 @@ def test_few_snps_and_snps_without_a_place_are_left_alone() -> None:
     snps.chromosome[:] = "0"
     assert carrying_regions(snps, v) == []
     assert carrying_regions(inverted().snps, 0 * v) == []
+
+
+def test_another_build_than_the_positions_tell_is_said():
+    snps = Snps.numbered(2)
+    snps.id[:], snps.chromosome[:], snps.position[:] = ["rs429358", "rs7412"], "19", [45411941, 45412079]
+    G = Genotypes.from_calls(np.array([[0, 1, 2, 1], [1, 2, 0, 0]]), snps=snps)
+    with pytest.warns(UserWarning, match="hg19"):
+        found = Filters(long_range="hg38").apply(G)
+    assert "long_range" in dict(found.remarks)
+    assert Filters(long_range="hg19").apply(G).remarks == ()

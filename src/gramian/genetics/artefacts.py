@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import to_numpy
+from gramian.genetics.genotypes import is_autosomal
 from gramian.genetics.long_range import describe_regions
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.pruning import HAPLOID
@@ -136,7 +137,10 @@ def find_artefacts(model: GenotypePCA, source: Genotypes, *, progress: Progress 
     U = to_numpy(model.eigenvectors_).astype(np.float64)
     squares = U**2 / np.maximum((U**2).sum(axis=0), np.finfo(np.float64).tiny)
     used, names = source.select(snps=model.snp_mask_), source.samples.names
-    cutoff = min(max(CUTOFF, least_kinship(model, source.shape[0])), MOST_CUTOFF)
+    # relatives are told by autosomes alone, which may be few of the SNPs of the fit
+    autosomal = max(1, int(is_autosomal(model.snps_).sum()))
+    chance = least_kinship(model, source.shape[0]) * (len(model.snps_) / autosomal) ** 0.5
+    cutoff = min(max(CUTOFF, chance), MOST_CUTOFF)
     screen = screen_relatives(source, cutoff, first=np.argsort(-squares.max(axis=1), kind="stable"), progress=progress)
     found = [
         *_describe_relatives(screen, squares, names),

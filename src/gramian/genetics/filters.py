@@ -7,6 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -235,6 +236,11 @@ class Filters:
             sieve.remark(name, remarks)
         if self.long_range is not None:
             build = detect_build(snps) if self.long_range == "auto" else self.long_range
+            with suppress(SourceError):
+                if (told := detect_build(snps)) != build:
+                    sieve.remark(
+                        "long_range", [f"the positions of well-known SNPs are those of {told}, not of {build}."]
+                    )
             inside, _ = snps_within(long_range_regions(build), snps)
             chosen.append(("long_range", ~inside, f"{len(long_range_regions(build))} regions of {build}"))
         on = np.array([wanted is None or name in wanted for name in snps.chromosome], dtype=np.bool_)
