@@ -126,6 +126,31 @@ def test_every_page_is_quiet_typeset_and_fits_a_phone(site, share):
     assert wrong == []
 
 
+def test_a_slider_moves_by_the_keyboard_and_says_what_it_shows(site):
+    page = site.open("course/em.html")
+    figure = page.locator("figure.slider")
+    before = figure.locator("svg").inner_html(), figure.locator(".says").inner_text()
+    figure.locator("input").focus()
+    page.keyboard.press("ArrowRight")
+    after = figure.locator("svg").inner_html(), figure.locator(".says").inner_text()
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+    assert "step 1" in figure.locator("input").get_attribute("aria-valuetext")
+    assert figure.locator("circle").count() == 150
+
+
+def test_an_equation_leads_to_its_place_in_a_chapter_and_in_the_source(site):
+    page = site.open("equations.html")
+    entry = page.locator("section", has=page.get_by_role("heading", name="The normal equations")).last
+    entry.get_by_role("link", name="The dual, and the representer theorem").click()
+    assert page.url.endswith("course/dual.html#equation-krr-normal")
+    page.wait_for_load_state()
+    page = site.open("equations.html")
+    entry.get_by_role("link", name="gramian/kernel_ridge/solve.py").click()
+    page.wait_for_load_state()
+    assert "source/src/gramian/kernel_ridge/solve.py.html#line-" in page.url
+
+
 def test_search_finds_a_class_and_a_page(site):
     page = site.open("search.html")
     page.goto(page.url + "?q=landmarks")
