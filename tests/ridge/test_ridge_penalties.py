@@ -30,7 +30,7 @@ LONGLEY = np.array(
 
 
 def test_they_are_those_that_r_prints() -> None:
-    """select(lm.ridge(GNP.deflator ~ ., longley)) of MASS: 0.006836982 and 0.05267247; GCV by the same formulas in R."""
+    """The help of MASS's lm.ridge has 0.006836982 and 0.05267247; more digits and GCV by the same formulas in R."""
     found = classical_penalties(LONGLEY[:, 1:], LONGLEY[:, 0], np.array([0.0, 0.003, 0.006]) * 15 / 16)
     assert found.hoerl_kennard_baldwin * 16 / 15 == pytest.approx(0.006836981713, rel=1e-7)
     assert found.lawless_wang * 16 / 15 == pytest.approx(0.05267246505, rel=1e-7)
