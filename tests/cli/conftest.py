@@ -80,6 +80,9 @@ def write_cohort(folder, rng):
     snps = Snps.numbered(45)
     snps.chromosome[:] = np.repeat(["1", "2", "3"], 15)
     write_bed(folder / "cohort.bed", Genotypes.from_calls(calls, snps=snps))
+    side = (calls[:15].sum(axis=0) > np.median(calls[:15].sum(axis=0))).astype(int)
+    people = [f"0\ts{i + 1}\t{'north' if north else 'south'}" for i, north in enumerate(side)]
+    (folder / "groups.tsv").write_text("\n".join(["FID\tIID\tgroup", *people]) + "\n", "utf-8")
     for name, columns in {"traits": {"height": height}, "covariates": {"age": 20 + np.arange(60) % 50}}.items():
         rows = [f"0 s{i + 1} {value:g}" for i, value in enumerate(next(iter(columns.values())))]
         (folder / f"{name}.txt").write_text("\n".join([f"FID IID {next(iter(columns))}", *rows]) + "\n", "utf-8")

@@ -149,6 +149,9 @@ COMMANDS = {
     "heritability": LazyCommand(
         "gramian.cli.heritability:heritability_command", "How much of a trait the SNPs explain."
     ),
+    "ancestry": LazyCommand(
+        "gramian.cli.ancestry:ancestry_command", "Where people come from, by a labelled reference."
+    ),
     "loco": LazyCommand("gramian.cli.loco:loco_command", "Traits predicted without each chromosome, for regenie."),
     "simulate": LazyCommand("gramian.cli.simulate:simulate", "Genotypes over a map of Europe, or of populations."),
     "info": LazyCommand("gramian.cli.info:info", "What is in a data file or a model file."),

@@ -1,5 +1,6 @@
 """Genotypes: quality, principal components, projection, and the files other programs read."""
 
+from gramian.genetics.ancestry import Ancestry, AncestryShares, ancestry_shares, classify_ancestry, group_frequencies
 from gramian.genetics.artefacts import Artefact, ArtefactKind, Artefacts, find_artefacts
 from gramian.genetics.bed_writer import BedWriter, write_bed
 from gramian.genetics.cohort import CohortAnalysis, analyse_cohort, filter_cohort
@@ -47,12 +48,13 @@ from gramian.genetics.simulation import (
 )
 from gramian.genetics.whole_genome import WholeGenomePredictions, whole_genome_ridge, write_loco
 
-__all__ = ["EUROPE", "Artefact", "ArtefactKind", "Artefacts", "BedWriter", "CarryingRegion", "CohortAnalysis"]
-__all__ += ["Country", "Filtered", "Filters", "Fst", "GenotypePCA", "Heritability", "Kinship", "LdPruning", "LdRegions"]
-__all__ += ["Loadings", "MatchReport", "Outliers", "PcAir", "Projection", "RegionWarning", "Relationships"]
-__all__ += ["RelativeScreen", "SampleQuality", "SelectionScan", "Simulation", "SnpMatch", "SnpQuality", "Step", "Study"]
-__all__ += ["WholeGenomePredictions", "analyse_cohort", "carrying_regions", "clump", "detect_build", "filter_cohort"]
-__all__ += ["find_artefacts", "find_ld_regions", "find_outliers", "fst", "hardy_weinberg", "heritability", "king"]
+__all__ = ["EUROPE", "Ancestry", "AncestryShares", "Artefact", "ArtefactKind", "Artefacts", "BedWriter"]
+__all__ += ["CarryingRegion", "CohortAnalysis", "Country", "Filtered", "Filters", "Fst", "GenotypePCA", "Heritability"]
+__all__ += ["Kinship", "LdPruning", "LdRegions", "Loadings", "MatchReport", "Outliers", "PcAir", "Projection"]
+__all__ += ["RegionWarning", "Relationships", "RelativeScreen", "SampleQuality", "SelectionScan", "Simulation"]
+__all__ += ["SnpMatch", "SnpQuality", "Step", "Study", "WholeGenomePredictions", "analyse_cohort", "ancestry_shares"]
+__all__ += ["carrying_regions", "classify_ancestry", "clump", "detect_build", "filter_cohort", "find_artefacts"]
+__all__ += ["find_ld_regions", "find_outliers", "fst", "group_frequencies", "hardy_weinberg", "heritability", "king"]
 __all__ += ["long_range_regions", "map_plane", "match_snps", "pc_air", "pc_relate", "project", "prune", "read_grm"]
 __all__ += ["read_loadings", "result_files", "sample_quality", "screen_relatives", "selection_scan", "simulate_europe"]
 __all__ += ["simulate_genotypes", "snp_quality", "unrelated", "whole_genome_ridge", "write_bed", "write_covariates"]
