@@ -1,4 +1,4 @@
-"""``gramian ancestry``: what it prints and writes is what the functions find, whatever the order of SNPs and alleles."""
+"""``gramian ancestry`` prints and writes what the functions find, whatever the order of SNPs and alleles."""
 
 import json
 from pathlib import Path
