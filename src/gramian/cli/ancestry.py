@@ -21,6 +21,7 @@ from gramian.cli.options import command, option
 from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
 from gramian.cli.reading import input_name
 from gramian.cli.running import CommandRun, data_errors, running_options
+from gramian.display import ScoreDisplay
 from gramian.genetics.ancestry import UNKNOWN, ancestry_shares, classify_ancestry, group_frequencies
 from gramian.genetics.loadings import Loadings
 from gramian.genetics.matching import match_snps
@@ -159,8 +160,6 @@ def ancestry_command(
 
 def _draw(known: np.ndarray, groups: np.ndarray, scores: np.ndarray, assigned: np.ndarray, path: Path) -> None:
     """The reference by group, and the people who have none."""
-    from gramian.display import ScoreDisplay  # the first picture takes a second to import
-
     strange = assigned == UNKNOWN
     points = np.vstack([known, scores[strange]])
     names = np.concatenate([groups, np.full(int(strange.sum()), UNKNOWN, dtype=object)])
