@@ -290,7 +290,7 @@ def assert_same(a: Any, b: Any, where: str = "model") -> None:
 
 
 def own(value: Any) -> dict[str, Any]:
-    kept = {k: v for k, v in vars(value).items() if k != "_posteriors"}
+    kept = {k: v for k, v in vars(value).items() if k not in ("_posteriors", "_seen")}
     return {k: v for k, v in kept.items() if not isinstance(getattr(type(value), k, None), cached_property)}
 
 

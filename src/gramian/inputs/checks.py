@@ -167,3 +167,23 @@ def check_penalties(alpha: Any, targets: int) -> Array:
     if len(bad):
         raise ValueError(f"alpha must be finite and not negative; got {lam[bad[0]]}.")
     return np.broadcast_to(lam, (targets,)).copy()
+
+
+def check_interval(level: Any, kind: str, method: str, training: Any, calibration: Any) -> None:
+    """Raise an error where the arguments of a ``predict_interval`` do not go together."""
+    check_choice("kind", kind, ("prediction", "mean"))
+    check_choice("method", method, ("gaussian", "jackknife+", "conformal"))
+    if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+    if kind == "mean" and method != "gaussian":
+        raise ValueError(f"method={method!r} is about new observations: kind='mean' needs method='gaussian'.")
+    for name, given in (("training", training), ("calibration", calibration)):
+        if given is None:
+            continue
+        if method == "gaussian" or (name == "calibration" and method != "conformal"):
+            use = "'conformal'" if name == "calibration" else "'jackknife+' or 'conformal'"
+            raise ValueError(f"{name} is for method={use}, got method={method!r}.")
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise ValueError(f"{name} must be a pair (X, y), got {type(given).__name__}.")
+    if training is not None and calibration is not None:
+        raise ValueError("Give training or calibration: one is the rows of the fit, the other rows it has not seen.")

@@ -324,6 +324,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
     ) -> None:
         """Name what was found. ``points`` are those that α belongs to."""
         self._posteriors: dict[float, Any] = {}
+        self.__dict__.pop("_inverses_of_rows", None)
         self.X_fit_, self.kernel_, self.certificate_ = points, problem.kernel, certificate
         self.dual_coef_ = alpha[:, 0] if self._vector else alpha
         self.intercept_ = (float(b[0]) if self._vector else b) if problem.intercept else 0.0

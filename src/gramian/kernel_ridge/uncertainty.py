@@ -26,7 +26,7 @@ from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import to_numpy
-from gramian.inputs.checks import check_choice, check_seed
+from gramian.inputs.checks import check_choice, check_interval, check_seed, check_targets
 from gramian.inputs.devices import like_input
 from gramian.inputs.kernels import (
     are_objects,
@@ -38,9 +38,11 @@ from gramian.inputs.kernels import (
     take_points,
 )
 from gramian.kernel_ridge.landmark_fit import LandmarkFit
+from gramian.kernel_ridge.left_out import InverseOfLandmarks, InverseOfRows, dense_rows, refuse_too_many
 from gramian.kernel_ridge.posterior import WIDTH, BoundedPosterior, Bounds
 from gramian.kernel_ridge.problem import choose_device, count_points
 from gramian.kernels import Kernel
+from gramian.linear.intervals import by_column, full_conformal, jackknife_plus, split_conformal
 from gramian.operators import KernelOperator, kernel_operator
 from gramian.results import NumericalWarning, Residual, caller_level
 from gramian.sources import memory_budget
@@ -113,11 +115,19 @@ class KernelPredictions:
 
     @like_input
     def predict_interval(
-        self, X: Any, level: float = 0.95, *, kind: str = "prediction", return_std: bool | str = True
+        self,
+        X: Any,
+        level: float = 0.95,
+        *,
+        kind: str = "prediction",
+        return_std: bool | str = True,
+        method: str = "gaussian",
+        training: tuple[Any, Any] | None = None,
+        calibration: tuple[Any, Any] | None = None,
     ) -> Any:
-        r"""Interval of a new observation at each row of X, or of the mean there, of the Gaussian process.
+        r"""Interval of a new observation at each row of X, or of the mean there.
 
-        Its mean is the prediction, its variance that of ``return_std``, with the noise estimated by
+        Of "gaussian" the mean is the prediction, the variance that of ``return_std``, with the noise estimated by
         ``noise_variance_``: with a prior ∝ 1/s for the noise s the posterior is Student's t with N degrees of freedom,
         N − 1 with an intercept. Where ``std_method()`` says so, intervals are wider than they need be.
 
@@ -128,14 +138,24 @@ class KernelPredictions:
         level : float, default=0.95
             Probability that the interval holds what it is about.
         kind : {"prediction", "mean"}, default="prediction"
-            A new observation, or the expected one.
+            A new observation, or the expected one, which "gaussian" alone knows.
         return_std : True or "subset", default=True
-            Which standard deviation, as in :meth:`predict`.
+            Which standard deviation of "gaussian", as in :meth:`predict`.
+        method : {"gaussian", "jackknife+", "conformal"}, default="gaussian"
+            That of the Gaussian process; or by errors of rows left out, whatever their law
+            (:mod:`gramian.linear.intervals`): "jackknife+" holds a new observation with a probability of at least
+            2·level − 1, and about ``level``; "conformal", in its full form, of at least ``level``. Both say so of
+            exchangeable rows without weights, and of λ, kernel and landmarks that were not chosen by them. Up to 20,000
+            rows; over landmarks any number.
+        training : tuple (X, y), optional
+            The rows of the fit: only a model of landmarks needs them for the last two.
+        calibration : tuple (X, y), optional
+            Rows that the fit has not seen, for "conformal" in its split form: at least ``level``, whatever was chosen.
 
         Returns
         -------
         lower, upper : array of shape (m,) or (m, t)
-            Its ends.
+            Its ends; infinite where there are too few rows for the level.
 
         Examples
         --------
@@ -148,16 +168,125 @@ class KernelPredictions:
         True
         """
         check_is_fitted(self)
-        check_choice("kind", kind, ("prediction", "mean"))
+        check_interval(level, kind, method, training, calibration)
         check_choice("return_std", return_std, (True, "subset"))
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+        if method != "gaussian":
+            return self._interval_of_errors(X, level, method, training, calibration)
         self._refuse_unknown_lengths("a variance")
         values, std = self._predict(X, return_std, False)
         if kind == "mean":
             std = np.sqrt(np.maximum(std**2 - np.asarray(self.noise_variance_), 0.0))
         half = stdtrit(max(self._count - float(self._intercept), 1.0), (1.0 + level) / 2) * std
         return values - half, values + half
+
+    def _interval_of_errors(
+        self, X: Any, level: float, method: str, training: tuple[Any, Any] | None, calibration: tuple[Any, Any] | None
+    ) -> tuple[Array, Array]:
+        """Ends by errors of rows that were left out, or that the fit has not seen."""
+        t = len(self._lam)
+        if calibration is not None:
+            f = np.asarray(self._predict(X, False, False)[0]).reshape(-1, t)
+            errors = self._errors(*calibration)
+            ends = by_column(f, lambda j: split_conformal(f[:, j], errors[:, j], level))
+        else:
+            if self._fit_weights is not None and np.any(self._fit_weights != 1.0):
+                raise ValueError(
+                    f"method={method!r} needs rows that are alike, and those of the fit have weights: give "
+                    "calibration=(X, y) of rows that the fit has not seen, with method='conformal'."
+                )
+            if not np.all(self._lam > 0):
+                raise ValueError(f"At alpha=0 rows left out say nothing: method={method!r} needs a positive alpha.")
+            if method == "conformal" and is_precomputed(self.kernel_):
+                self._refuse_unknown_lengths("a conformal set")
+            over = self._landmark_fit is not None
+            ends = (self._left_out_landmarks if over else self._left_out_rows)(X, level, method, training)
+        lower, upper = ((end[:, 0] if self._vector else end) for end in ends)
+        return lower, upper
+
+    def _errors(self, X: Any, y: Any) -> Array:
+        """y − f(x) of rows and every target."""
+        f = np.asarray(self._predict(X, False, False)[0]).reshape(-1, len(self._lam))
+        Y, _ = check_targets(y, len(f))
+        if Y.shape[1] != f.shape[1]:
+            raise ValueError(f"y has {Y.shape[1]} columns, and the model was fitted to {f.shape[1]}.")
+        return Y - f
+
+    def _new_points(self, X: Any) -> Any:
+        """New points, in memory."""
+        return list(X) if are_objects(self.kernel_, X) else read_all(open_finite(self, X, reset=False))
+
+    def _left_out_rows(self, X: Any, level: float, method: str, training: Any) -> tuple[Array, Array]:
+        """From the inverse of all rows, made for each λ when it is first asked for."""
+        if training is not None:
+            raise ValueError("training is for models of landmarks: this one keeps the rows of the fit.")
+        whole = is_precomputed(self.kernel_)
+        kept = np.arange(count_points(self.X_fit_)) if self._support is None else self._support
+        refuse_too_many(len(kept))
+        alpha = self.dual_coef_.reshape(len(self.dual_coef_), -1)[kept]
+        points = None if whole else take_points(self.X_fit_, kept)
+        known: dict[float, InverseOfRows] = self.__dict__.setdefault("_inverses_of_rows", {})
+        for lam in np.unique(self._lam):
+            if float(lam) not in known:
+                K = np.array(self.X_fit_[np.ix_(kept, kept)]) if whole else dense_rows(self.kernel_, points, None)
+                known[float(lam)] = InverseOfRows.of(K.astype(np.float64), float(lam), self._intercept)
+        new = self._new_points(X)
+        f = np.asarray(self._predict(X, False, False)[0]).reshape(-1, len(self._lam))
+        lower, upper = np.empty_like(f), np.empty_like(f)
+        step = max(1, memory_budget() // 4 // (40 * len(kept)))
+        for start in range(0, len(f), step):
+            some = slice(start, min(start + step, len(f)))
+            k = np.asarray(to_numpy(new[some]), dtype=np.float64)[:, kept] if whole else None
+            k = dense_rows(self.kernel_, new[some], points) if k is None else k
+            for lam in np.unique(self._lam):
+                inverse = known[float(lam)]
+                S, left = inverse.smoother(k), inverse.left
+                growth = None
+                if method == "conformal":
+                    growth = inverse.growth(k, kernel_diagonal(self.kernel_, new[some]), S)
+                for j in np.flatnonzero(self._lam == lam):
+                    r = lam * alpha[:, j]
+                    if growth is None:
+                        ends = jackknife_plus(f[some, j], S, r / left, level)
+                    else:
+                        ends = full_conformal(f[some, j], S, r, left, growth, level)
+                    lower[some, j], upper[some, j] = ends
+        return lower, upper
+
+    def _left_out_landmarks(self, X: Any, level: float, method: str, training: Any) -> tuple[Array, Array]:
+        """From the features of the landmarks of all rows, which have to be given again."""
+        fit = self._landmark_fit
+        if training is None or fit is None:
+            raise ValueError(
+                f"method={method!r} over landmarks needs the rows of the fit: give training=(X, y), or calibration=(X, "
+                "y) of rows that the fit has not seen, with method='conformal'."
+            )
+        rows, new = self._new_points(training[0]), self._new_points(X)
+        residuals = self._errors(*training)
+        if len(residuals) != self._rows:
+            raise ValueError(f"training has {len(residuals)} rows, and the fit had {self._rows}.")
+        f = np.asarray(self._predict(X, False, False)[0]).reshape(-1, len(self._lam))
+        lower, upper = np.empty_like(f), np.empty_like(f)
+        for lam in np.unique(self._lam):
+            mine = np.flatnonzero(self._lam == lam)
+            model = InverseOfLandmarks.of(self.kernel_, rows, self.X_fit_, fit, float(lam), self._intercept)
+            left = np.ones(len(residuals)) - model.share
+            for start, stop, Z in model.coordinates(rows):
+                left[start:stop] -= np.sum(Z * Z, axis=0)
+            step = max(1, memory_budget() // 4 // (40 * len(residuals)))
+            for begin in range(0, len(f), step):
+                some = slice(begin, min(begin + step, len(f)))
+                mine_new = np.hstack([Z for _, _, Z in model.coordinates(new[some])])
+                S = np.empty((mine_new.shape[1], len(residuals)))
+                for start, stop, Z in model.coordinates(rows):
+                    S[:, start:stop] = mine_new.T @ Z + model.share
+                growth = 1.0 + model.share + np.sum(mine_new**2, axis=0)
+                for j in mine:
+                    if method == "jackknife+":
+                        ends = jackknife_plus(f[some, j], S, residuals[:, j] / left, level)
+                    else:
+                        ends = full_conformal(f[some, j], S, residuals[:, j], left, growth, level)
+                    lower[some, j], upper[some, j] = ends
+        return lower, upper
 
     def std_method(self, return_std: bool | str = True) -> str:
         """Say how ``predict(..., return_std=...)`` finds standard deviations: exactly, or within what bounds."""
@@ -314,6 +443,7 @@ class KernelPredictions:
         """Leave out what can be made again."""
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         state.pop("_posteriors", None)
+        state.pop("_inverses_of_rows", None)
         return state
 
 

@@ -13,6 +13,7 @@ where δȳ and δμ are the rounding errors of the means, and s the standard dev
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,21 +22,32 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import like, to_numpy
-from gramian.inputs.checks import check_choice
+from gramian.inputs.checks import check_interval, check_targets
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.opening import open_input, refuse_non_finite
+from gramian.linear.intervals import by_column, full_conformal, jackknife_plus, split_conformal
 from gramian.operators import Multiple
 from gramian.operators.compose import centred_data
 from gramian.ridge.solve import KEEP, InverseToCome, RidgeInverse, RidgeSolution
-from gramian.sources import Source
+from gramian.sources import Source, memory_budget
 from gramian.sources.devices import source_to_device
 from gramian.sources.errors import Argument, SourceError
 
 Array = Any
 
 EPS = 2.0**-52
+REMEMBERED = 2**21  # numbers of the rows of a fit that a model refers to
 ARRAYS = ("coef_", "intercept_", "cv_results_", "scale_")  # fitted attributes that are where the data were
-PRIVATE = ("_centre", "_count", "_free", "_groups", "_level", "_mass", "_slack")  # what a fit leaves for these methods
+PRIVATE = (
+    "_centre",
+    "_count",
+    "_free",
+    "_groups",
+    "_level",
+    "_mass",
+    "_seen",
+    "_slack",
+)  # what a fit leaves for these methods
 
 
 class LinearPredictions:
@@ -80,8 +92,17 @@ class LinearPredictions:
         shaped = tuple(self._match_shape(answer) for answer in answers)
         return like(given, shaped if len(shaped) > 1 else shaped[0])
 
-    def predict_interval(self, X: Any, level: float = 0.95, *, kind: str = "prediction") -> tuple[Array, Array]:
-        r"""Interval of a new observation at each row, or of the mean there, by Student's t with N − df degrees.
+    def predict_interval(
+        self,
+        X: Any,
+        level: float = 0.95,
+        *,
+        kind: str = "prediction",
+        method: str = "gaussian",
+        training: tuple[Any, Any] | None = None,
+        calibration: tuple[Any, Any] | None = None,
+    ) -> tuple[Array, Array]:
+        r"""Interval of a new observation at each row, or of the mean there.
 
         Parameters
         ----------
@@ -90,13 +111,22 @@ class LinearPredictions:
         level : float, default=0.95
             Probability that the interval holds what it is about.
         kind : {"prediction", "mean"}, default="prediction"
-            A new observation, or the expected one. With alpha = 0 these are R's ``predict(lm, interval=...)``; with
-            alpha > 0 posterior intervals, for which the penalty is a prior.
+            A new observation, or the expected one, which "gaussian" alone knows. With alpha = 0 these are R's
+            ``predict(lm, interval=...)``; with alpha > 0 posterior intervals, for which the penalty is a prior.
+        method : {"gaussian", "jackknife+", "conformal"}, default="gaussian"
+            Student's t with N − df degrees, for normal errors of one variance; or by errors of rows left out, whatever
+            their law (:mod:`gramian.linear.intervals`): "jackknife+" holds a new observation with a probability of at
+            least 2·level − 1, and about ``level``; "conformal", in its full form, of at least ``level``. Both say so of
+            exchangeable rows without weights and of λ that was not chosen by them.
+        training : tuple (X, y), optional
+            The rows of the fit, for the last two: a model remembers up to 2²¹ numbers of them, but not in a file.
+        calibration : tuple (X, y), optional
+            Rows that the fit has not seen, for "conformal" in its split form: at least ``level``, whatever was chosen.
 
         Returns
         -------
         lower, upper : array of shape (n,) or (n, t)
-            Its ends.
+            Its ends; infinite where there are too few rows for the level.
 
         Examples
         --------
@@ -107,18 +137,92 @@ class LinearPredictions:
         >>> lower, upper = model.predict_interval([[2.5]], kind="mean")
         >>> lower.round(3), upper.round(3)
         (array([2.367]), array([2.633]))
+        >>> lower, upper = model.predict_interval([[2.5]], 0.7, method="conformal")
+        >>> lower.round(3), upper.round(3)
+        (array([2.34]), array([2.66]))
         """
         check_is_fitted(self)
-        check_choice("kind", kind, ("prediction", "mean"))
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
+        check_interval(level, kind, method, training, calibration)
         given = open_input(self, X, reset=False)
         source = source_to_device(given, self.device)
-        spread = self._noise() * ((1.0 if kind == "prediction" else 0.0) + self._leverage(source))
-        half = stdtrit(self._free, (1.0 + level) / 2) * np.sqrt(spread)
-        F, half = self._values(source), like(source, half)
-        lower, upper = like(given, (self._match_shape(F - half), self._match_shape(F + half)))
+        F = self._values(source)
+        if method == "gaussian":
+            spread = self._noise() * ((1.0 if kind == "prediction" else 0.0) + self._leverage(source))
+            half = like(source, stdtrit(self._free, (1.0 + level) / 2) * np.sqrt(spread))
+            ends = F - half, F + half
+        elif calibration is not None:
+            f, errors = to_numpy(F, float), self._errors(*calibration)[1]
+            ends = by_column(f, lambda j: split_conformal(f[:, j], errors[:, j], level))
+        else:
+            ends = self._from_rows_left_out(source, to_numpy(F, float), level, method, training)
+        lower, upper = (self._match_shape(like(source, end)) for end in ends)
+        return like(given, (lower, upper))  # type: ignore[no-any-return]
+
+    def _errors(self, X: Any, y: Any) -> tuple[Source, Array]:
+        """The rows of X where they are computed with, and y − f(x) of each and every target."""
+        source = source_to_device(open_input(self, X, reset=False), self.device)
+        Y, _ = check_targets(y, source.shape[0])
+        if Y.shape[1] != len(self._level):
+            raise ValueError(f"y has {Y.shape[1]} columns, and the model was fitted to {len(self._level)}.")
+        return source, Y - to_numpy(self._values(source), float)
+
+    def _from_rows_left_out(
+        self, source: Source, f: Array, level: float, method: str, training: tuple[Any, Any] | None
+    ) -> tuple[Array, Array]:
+        """Ends by the errors of the rows of the fit, each left out: blocks of new rows, each against all of them."""
+        self._inverses()
+        rows = getattr(self, "_seen", None) if training is None else training
+        if isinstance(rows, str) or rows is None:
+            raise ValueError(
+                f"method={method!r} needs the rows of the fit, and "
+                f"{rows or 'this model, read from a file or copied, has none'}: give training=(X, y), or "
+                "calibration=(X, y) of rows that the fit has not seen, with method='conformal'."
+            )
+        seen, residuals = self._errors(*rows)
+        error = np.sqrt(np.mean(residuals**2, axis=0))
+        known = np.atleast_1d(np.asarray(self.training_error_, dtype=np.float64))
+        off = np.abs(error - known) > 1e-6 * (known + 1e-6 * np.abs(f).max(initial=0.0))
+        if np.any(off) and not self._has_narrow_coef():
+            whose = "training" if training is not None else "X or y, as they are now,"
+            raise ValueError(f"{whose} are not the rows of the fit: give training=(X, y) as it was fitted.")
+        left = 1.0 - self._leverage(seen)
+        if np.any(left <= 1e-10):
+            row = int(np.argmin(left.min(axis=1)))
+            raise ValueError(f"Row {row + 1} of the fit determines its own prediction: nothing is known without it.")
+        growth = 1.0 + self._leverage(source)
+        lower, upper = np.empty_like(f), np.empty_like(f)
+        step = max(1, memory_budget() // 4 // (32 * len(left)))
+        for start in range(0, len(f), step):
+            some = np.arange(start, min(start + step, len(f)))
+            across = self._cross_leverage(source, seen, some)
+            for j, S in across:
+                if method == "jackknife+":
+                    ends = jackknife_plus(f[some, j], S, residuals[:, j] / left[:, j], level)
+                else:
+                    ends = full_conformal(f[some, j], S, residuals[:, j], left[:, j], growth[some, j], level)
+                lower[some, j], upper[some, j] = ends
         return lower, upper
+
+    def _cross_leverage(self, source: Source, seen: Source, some: Array) -> Iterator[tuple[int, Array]]:
+        """Each target's number and 1/Σw + x̃ᵀ(X̃ᵀX̃+λI)⁻¹x̃_i of some rows x and all rows x_i of the fit."""
+        s, share = self._scales(), 1.0 / self._mass if self._mass else 0.0
+        for group in self._inverses():
+            parts = []
+            for rows in (source, seen):
+                A = centred_data(rows, like(rows, self._centre), like(rows, s), rows.xp.float64)
+                A = A if group.unit == 1.0 else Multiple(A, group.unit)
+                parts.append((A, to_numpy(A @ A.asarray(group.basis), float)))
+            (A, Z), (B, W) = parts
+            Z = Z[some]
+            rest = None
+            if np.any(group.outside):
+                pick = np.zeros((source.shape[0], len(some)))
+                pick[some, np.arange(len(some))] = 1.0
+                mine = to_numpy(A.T @ A.asarray(pick), float)
+                rest = to_numpy(B @ B.asarray(mine), float).T - Z @ W.T
+            for k, j in enumerate(group.targets):
+                S = (Z * group.inverse[:, k]) @ W.T + share
+                yield int(j), S if rest is None else S + group.outside[k] * rest
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Coefficient of determination R² of the predictions for the rows of X, as scikit-learn's.
@@ -169,6 +273,7 @@ class LinearPredictions:
         self._groups, self._centre, self._count = solution.inverses, problem.centre, weights.count
         self._mass, self._free = weights.mass if problem.intercept else 0.0, solution.free
         one, self.scale_, s = len(coef) == 1, problem.scale, 1.0 if problem.scale is None else problem.scale
+        self._seen = self._remember_rows(problem)
         self.coef_, self.intercept_ = like(source, coef[0] if one else coef), 0.0
         if problem.intercept:
             b = b.astype(coef.dtype)
@@ -190,10 +295,21 @@ class LinearPredictions:
         self.dof_ = solution.dof if np.ptp(solution.dof) > 0 else float(solution.dof[0])  # NaN where unknown
         self.solver_, self.rank_, self.certificate_ = solution.solver, solution.rank, solution.certificate
 
+    def _remember_rows(self, problem: Any) -> Any:
+        """(X, y) of the fit, as they were given and not copied; or why they are not remembered."""
+        source = problem.source
+        if problem.weights.values is not None:
+            return "rows with weights are not alike"
+        if not source.resident or source.shape[0] * source.shape[1] > REMEMBERED:
+            return f"{source.shape[0]} rows were too many to remember, or in a file"
+        return source, problem.raw / problem.y_unit
+
     def __getstate__(self) -> dict[str, Any]:
-        """What is stored of a model: the inverse, and not the rows that it is still to be made of."""
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        state = dict(state)
+        """What is stored of a model: the inverse, and not the rows of the fit, which it may still have to be made of."""
+        kept: Any = super().__getstate__()
+        state: dict[str, Any] = dict(kept)
+        if not isinstance(state.get("_seen"), str):
+            state.pop("_seen", None)
         if "_groups" in state:
             groups = state["_groups"]
             state["_groups"] = tuple(each.made if isinstance(each, InverseToCome) else each for each in groups)
