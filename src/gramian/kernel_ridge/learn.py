@@ -531,14 +531,9 @@ def kernel_size(kernel: Kernel, X: Array) -> float:
     return size if size > 0 else max(float(np.mean(np.diag(K))), np.finfo(np.float64).tiny)
 
 
-def terms_of(kernel: Kernel) -> list[Kernel]:
-    """The kernels that it is a sum of."""
-    return [*terms_of(kernel.first), *terms_of(kernel.second)] if isinstance(kernel, Sum) else [kernel]
-
-
 def with_amplitudes(kernel: Kernel, X: Array) -> Kernel:
     """A sum with an amplitude for each term but the first: so that all are of one size, where none was given."""
-    terms = terms_of(kernel)
+    terms = kernel.terms
     if len(terms) == 1:
         return kernel
     sizes, out = [kernel_size(term, X) for term in terms], terms[0]
@@ -663,7 +658,7 @@ def learn_kernel(
         not together,
         list(features) if features is not None else [f"x{k}" for k in range(p)],
         *_widths_and_shares(kernel, lam, few, spread),
-        [repr(term) for term in terms_of(kernel)],
+        [repr(term) for term in kernel.terms],
         len(whole.X),
         search.evaluations,
         criterion,
@@ -711,7 +706,7 @@ def _widths_and_shares(kernel: Kernel, lam: float, rows: Objective, spread: Arra
     The share of a term of a sum is that of the variance of its values f_g = K_g α; within a term it is that of the
     squared distance of two near rows, as the kernel measures it.
     """
-    (n, p), terms = rows.X.shape, terms_of(kernel)
+    (n, p), terms = rows.X.shape, kernel.terms
     widths, shares, weights, alpha = np.full(p, np.nan), np.zeros(p), np.ones(1), np.zeros((n, 1))
     if len(terms) > 1:
         q = np.sqrt(rows.w)
@@ -807,7 +802,7 @@ def _refine(
         alphas=[*learned.alphas, lam],
         widths=widths,
         shares=shares,
-        parts=[repr(term) for term in terms_of(kernel)],
+        parts=[repr(term) for term in kernel.terms],
         evaluations=search.evaluations,
         refinement=said,
     )

@@ -13,7 +13,7 @@ nothing about the features; it is left out of U and of d, which takes the place 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ DeviceArray = Any  # of NumPy, or a tensor on a device
 
 EPS = float(np.finfo(np.float64).eps)
 AUTO_ALPHAS = (1e-10, 1.0, 30)  # least and largest λ as shares of the largest eigenvalue, and how many
+PATH_CELLS = 2**25  # coefficients of a whole path that are kept: 256 MiB
+TARGET_CELLS = 2**24  # of some targets that are worked on at a time: 128 MiB
 ABOUT_ONE = (0.1, 10.0)  # least and largest λ where there is no eigenvalue: all of them predict the mean, or 0
 
 
@@ -162,9 +164,10 @@ class KernelEigen:
         d = self.diagonal(each)[:, which]
         return self._leave_one_out(self.beta(lam), d, lam, slice(None))
 
-    def all_errors(self, alphas: Array) -> Iterator[tuple[slice, Array, Array]]:
-        """Yield a slice of rows, their β and their leave-one-out errors, both of shape (rows, λs, t)."""
-        inverse, dual = self.filter.inverse(alphas), self.filter.dual(alphas)
+    def all_errors(self, alphas: Array, targets: slice = slice(None)) -> Iterator[tuple[slice, Array, Array]]:
+        """Yield rows, their β and their leave-one-out errors, both of shape (rows, λs, t), of some targets."""
+        inverse = self.filter.inverse(alphas)
+        dual = replace(self.filter, projections=self.filter.projections[:, targets]).dual(alphas)
         flat = dual.reshape(len(dual), len(alphas) * dual.shape[2])
         for rows in row_blocks(len(self.vectors), max(self.vectors.shape[1], flat.shape[1])):
             U = self.vectors[rows]
@@ -192,14 +195,24 @@ class KernelEigen:
             return np.asarray((2 * e + moved) * moved)
 
     def path(self, alphas: Array) -> RidgePath:
-        """Everything about every λ; NaN where B + λI is not positive definite."""
+        """Everything about every λ; NaN where B + λI is not positive definite.
+
+        Some targets at a time, so that thousands of them take no more memory than a few; coefficients of every λ are
+        kept where they have no more than 2²⁵ numbers.
+        """
         problem, kept, t = self.problem, self.filter, self.problem.Y.shape[1]
-        alpha, loo = np.empty((problem.n, len(alphas), t)), np.zeros((len(alphas), t))
-        w = problem.frequencies
-        for rows, beta, errors in self.all_errors(alphas):
-            alpha[rows] = beta
-            loo += np.tensordot(w[rows], errors**2, axes=1)
-        alpha = problem.dual(alpha.reshape(problem.n, -1)).reshape(alpha.shape)
+        n, L = problem.n, len(alphas)
+        held = n * L * t <= PATH_CELLS
+        alpha, loo = np.empty((n, L, t) if held else (0, L, t)), np.zeros((L, t))
+        w, step = problem.frequencies, max(1, TARGET_CELLS // (n * L)) if n * L else t
+        for start in range(0, t, step):
+            some = slice(start, min(start + step, t))
+            for rows, beta, errors in self.all_errors(alphas, some):
+                if held:
+                    alpha[rows, :, some] = beta
+                loo[:, some] += np.tensordot(w[rows], errors**2, axes=1)
+        if held:
+            alpha = problem.dual(alpha.reshape(n, -1)).reshape(alpha.shape)
         fit = np.where(self.usable(alphas), 1.0, np.nan)[:, None]
         roots = np.sqrt(np.maximum(kept.squares, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):  # one row and an intercept leave nothing to divide by
@@ -208,8 +221,9 @@ class KernelEigen:
                 roots,
                 roots[:, None] * kept.inverse(alphas),
                 kept.dof(alphas) * fit[:, 0],
-                np.ascontiguousarray(np.moveaxis(alpha, 0, -1)),
-                np.asarray(problem.mean - np.tensordot(self.means, alpha, axes=1)),  # b = ȳ − w̄ᵀKα
+                np.ascontiguousarray(np.moveaxis(alpha, 0, -1)) if held else np.empty((0, t, n)),
+                # b = ȳ − w̄ᵀKα
+                np.asarray(problem.mean - np.tensordot(self.means, alpha, axes=1)) if held else np.empty((0, t)),
                 loo / kept.count * fit,
                 kept.gcv(alphas) * fit,
                 kept.log_likelihood(alphas) * fit,

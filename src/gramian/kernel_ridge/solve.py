@@ -51,6 +51,7 @@ MAX_REFINEMENTS = 4
 SMALL = 3_000  # rows up to which a factor in float64 costs nothing worth saving
 TOLERANCES = {"eigh": 1e-8, "cholesky": 1e-8, "cg": 1e-6, "landmarks": 1e-8}
 SHARPER = 1e-2  # times the tolerance: what refinement aims at, since another step costs little
+MOST_COEFFICIENTS = 2**25  # of all λ and targets, that a path holds at a time
 EIGEN = 20  # bytes for each entry of a matrix that is decomposed: the matrix, its eigenvectors, and room to work
 SMALLER = (
     *("Use ", ("solver", "cg"), ", which stores no matrix, or ", ("solver", "landmarks"), "; "),
@@ -117,7 +118,7 @@ def eigen_bytes(n: int, targets: int = 1, alphas: int = 30, device: Any = None) 
     """Bytes of the decomposition of an n×n matrix, work space included: on a device, or here with all coefficients."""
     if device is not None:
         return decomposition_bytes(n)
-    return 8 * (3 * n * n + 2 * n * targets * alphas)
+    return 8 * (3 * n * n + 2 * min(n * targets * alphas, MOST_COEFFICIENTS) + 4 * n * targets)
 
 
 def solve(

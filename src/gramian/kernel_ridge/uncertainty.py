@@ -288,6 +288,68 @@ class KernelPredictions:
                     lower[some, j], upper[some, j] = ends
         return lower, upper
 
+    def predict_parts(self, X: Any) -> Any:
+        r"""What each term of a sum of kernels adds to the prediction: f = b + Σ_g f_g, f_g(x) = Σ α_j k_g(x, x_j).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (m, p)
+            New points.
+
+        Returns
+        -------
+        array of shape (terms, m) or (terms, m, t)
+            In the order of the sum; its only term where the kernel is none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import KernelRidge
+        >>> from gramian.kernels import Linear
+        >>> X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+        >>> model = KernelRidge(0.1, kernel=Linear().on([0]) + Linear().on([1])).fit(X, [1.0, 2.0, 2.0])
+        >>> parts = model.predict_parts(X)
+        >>> bool(np.allclose(parts.sum(axis=0), model.predict(X))), parts[0].round(2)
+        (True, array([0.96, 0.  , 0.96]))
+        """
+        check_is_fitted(self)
+        self._refuse_unknown_lengths("the terms of a sum")
+        new, alpha = self._new_points(X), self.dual_coef_.reshape(len(self.dual_coef_), -1)
+        found = [
+            multiply(kernel_operator(term, new, self.X_fit_, dtype=np.float64, store=False, device=None), alpha)
+            for term in self.kernel_.terms
+        ]
+        return np.stack([part[:, 0] if self._vector else part for part in found])
+
+    def explained_by_parts(self, X: Any, y: Any) -> Any:
+        r"""Share of the variance of y that each term of a sum of kernels explains; they sum to R².
+
+        .. math:: R^2_g=\frac{\sum_i f_g(x_i)\,(2(y_i-\bar y)-f(x_i))}{\sum_i(y_i-\bar y)^2},
+
+        with f and f_g about their means: each term's own square and half of what it shares with the others (the product
+        measure). A term may take away, and then has a negative share.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, p)
+            Points, best new ones.
+        y : array-like of shape (m,) or (m, t)
+            Their targets.
+
+        Returns
+        -------
+        ndarray of shape (terms,) or (terms, t)
+            R²_g, where predictions are right on average; of predictions that are off by a constant, that counts as
+            nothing.
+        """
+        parts = np.asarray(to_numpy(self.predict_parts(X)), dtype=np.float64)
+        Y = np.asarray(to_numpy(y), dtype=np.float64)
+        if Y.shape != parts.shape[1:]:
+            raise ValueError(f"y has the shape {Y.shape}, and predictions have {parts.shape[1:]}.")
+        parts, Y = parts - parts.mean(axis=1, keepdims=True), Y - Y.mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.sum(parts * (2.0 * Y - parts.sum(axis=0)), axis=1) / np.sum(Y**2, axis=0)
+
     def std_method(self, return_std: bool | str = True) -> str:
         """Say how ``predict(..., return_std=...)`` finds standard deviations: exactly, or within what bounds."""
         check_is_fitted(self)

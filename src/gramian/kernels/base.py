@@ -191,6 +191,11 @@ class Kernel(ABC):
         return False
 
     @property
+    def terms(self) -> tuple[Kernel, ...]:
+        """The kernels that it is a sum of, from the left: itself where it is none."""
+        return (self,)
+
+    @property
     def has_columns(self) -> bool:
         """Whether points are rows of numbers, of which some columns can be taken."""
         return not self.takes_objects
@@ -443,6 +448,11 @@ class Sum(_Two):
     array([[0.5   , 0.1839],
            [0.1839, 1.5   ]])
     """
+
+    @property
+    def terms(self) -> tuple[Kernel, ...]:
+        """Those of both."""
+        return (*self.first.terms, *self.second.terms)
 
     def about_mean(self, X: Any) -> Kernel:
         """The sum of both about the mean."""
