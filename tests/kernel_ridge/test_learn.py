@@ -238,3 +238,13 @@ def test_what_was_learned_is_kept_in_a_model_file(tmp_path):
     loaded = gramian.load(tmp_path / "model.gramian")
     np.testing.assert_array_equal(loaded.learned_.widths, model.learned_.widths)
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_no_steps_follow_an_estimate_that_is_too_rough(monkeypatch):
+    monkeypatch.setattr("gramian.kernel_ridge.learn.FIRST", 60)
+    monkeypatch.setattr("gramian.kernel_ridge.learn.LAST", 100)
+    monkeypatch.setattr("gramian.kernel_ridge.learn.TOO_ROUGH", 0.0)
+    X, y = relevant(200, 5)
+    model = KernelRidgeCV(np.geomspace(1e-3, 10.0, 8), learn="loo").fit(X, y)
+    assert "no steps" in model.learned_.refinement
+    assert model.learned_.rows == 100

@@ -76,6 +76,7 @@ SMOOTHER = 0.2  # of the scales of a start from which features drop out one afte
 LEAST_GAIN = 1e-7  # of the logarithm of the criterion: a step that wins less is the last
 PROBES, PROBED_STEPS = 16, 6  # random columns, and steps, where C is known by its products
 MOST_PROBED, MOST_PROBED_GPU = 20_000, 200_000  # rows up to which they are made: minutes on two cores, or on a GPU
+TOO_ROUGH = 0.1  # standard error of GCV, relative to it, that no step of a few per cent shows against
 SOLVED = 1e-3  # of the residual of a column: the error of a gradient is far below that of the probes
 MOST_ROWS, LANDMARKS = 50_000, 500  # rows and landmarks that the model of landmarks is learned on
 JITTER = 1e-8  # of the mean of k(z, z): what keeps the factor of k(Z, Z) of landmarks that are alike
@@ -563,7 +564,7 @@ def learn_kernel(
     Of more rows it goes on with all of them, for a few steps: by "eigh" and "cg" with products alone
     (:class:`ProbedObjective`), up to 20,000 rows or 200,000 on a GPU; by "landmarks" for the model of 500 landmarks of
     up to 50,000 rows (:class:`LandmarkObjective`). Steps by products are kept where other random columns than those
-    they followed agree that they are better.
+    they followed agree that they are better, and not made where the estimate has a standard error of a tenth and more.
 
     Parameters
     ----------
@@ -782,6 +783,11 @@ def _refine(
         if device is not None and not can_differentiate_on_devices(learned.kernel):
             parts = (*parts[:-1], None)
         first, fresh = ProbedObjective(*parts, seed=seed), ProbedObjective(*parts, seed=seed + 1)
+        search.loss(first, learned.kernel, lam)
+        if first.criterion == "gcv" and first.error > TOO_ROUGH:
+            # a matrix so ill-conditioned that its trace is made by few rows takes minutes, and teaches nothing
+            said = f"products of all {n} rows with {PROBES} random columns tell GCV to {first.error:.0%} only"
+            return replace(learned, evaluations=search.evaluations, refinement=f"{said}; no steps were made")
         _, kernel, after = search.descend(first, learned.kernel, lam, PROBED_STEPS, together=together)
         ends = [search.loss(fresh, *end)[0] for end in ((learned.kernel, lam), (kernel, after))]
         lam, better = after, ends[1] < ends[0]

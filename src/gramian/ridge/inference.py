@@ -305,7 +305,7 @@ class LinearPredictions:
         return source, problem.raw / problem.y_unit
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is stored of a model: the inverse, and not the rows of the fit, which it may still have to be made of."""
+        """What is stored of a model: the inverse, and not the rows that it is to be made of, or that were fitted."""
         kept: Any = super().__getstate__()
         state: dict[str, Any] = dict(kept)
         if not isinstance(state.get("_seen"), str):
