@@ -25,6 +25,7 @@ from gramian.display import (
     ContributionsDisplay,
     CorrelationCircleDisplay,
     EmbeddingDisplay,
+    FeatureSharesDisplay,
     FitDisplay,
     KernelFieldDisplay,
     LeaveOneOutDisplay,
@@ -122,6 +123,13 @@ def path(name, how):
     return how.from_estimator(model.fit(X.iloc[:120], y.iloc[:120]))
 
 
+def shares(name):
+    """Shares that follow from widths, the first column having the smallest."""
+    names = table(name)[0].columns[:6]
+    widths = np.geomspace(0.5, 50, len(names))
+    return FeatureSharesDisplay(names, widths**-2 / np.sum(widths**-2), widths=widths).plot()
+
+
 def field(name, how):
     X = two(name)
     return how.from_estimator(KernelPCA(2, kernel="rbf", gamma=1e-5 if name == "wine" else 0.5).fit(X), X)
@@ -141,7 +149,7 @@ def fitted(name, how):
     return how.from_estimator(estimate, **({"name": x.name} if how is FitDisplay else {}))
 
 
-def tests_of_cells(name):
+def score_cells(name):
     """Two-sided p-values of every cell among those of its column, columns for chromosomes."""
     X = table(name)[0]
     z = np.abs((X - X.mean()) / X.std()).to_numpy()
@@ -149,7 +157,7 @@ def tests_of_cells(name):
 
 
 def along_genome(name):
-    chromosome, position, z = tests_of_cells(name)
+    chromosome, position, z = score_cells(name)
     return ManhattanDisplay(chromosome, position, 2 * norm.sf(z.T.ravel() ** 2), name=name).plot()
 
 
@@ -167,6 +175,7 @@ PICTURES = {
     "choice-of-lambda": lambda name: path(name, LeaveOneOutDisplay),
     "residuals": residuals,
     "band": band,
+    "shares-of-features": shares,
     "field": lambda name: field(name, KernelFieldDisplay),
     "embedding": lambda name: field(name, EmbeddingDisplay),
     "mixture": lambda name: MixtureDisplay.from_estimator(mixture(name), two(name)),
@@ -176,9 +185,9 @@ PICTURES = {
     "fit": lambda name: fitted(name, FitDisplay),
     "profile": lambda name: fitted(name, ProfileDisplay),
     "tests-along-genome": along_genome,
-    "quantiles-of-tests": lambda name: QuantileDisplay(2 * norm.sf(tests_of_cells(name)[2]), name=name).plot(),
+    "quantiles-of-tests": lambda name: QuantileDisplay(2 * norm.sf(score_cells(name)[2]), name=name).plot(),
 }
-REGRESSIONS = ("path", "choice-of-lambda", "residuals", "band")
+REGRESSIONS = ("path", "choice-of-lambda", "residuals", "band", "shares-of-features")
 PLANES = ("field", "embedding", "mixture", "bins", "uncertainty", "choice-of-mixture", "fit", "profile")
 
 

@@ -236,7 +236,7 @@ def test_components_that_are_one_and_the_same_are_told_of():
     """EM stands still there, on a saddle: the gradient is 0, and the likelihood rises where they part."""
     X = clusters(2, n=60, k=2)
     half = {"means_init": np.zeros((2, 2)), "weights_init": [0.5, 0.5], "precisions_init": np.stack([np.eye(2)] * 2)}
-    with pytest.warns(NumericalWarning, match="components 0 and 1"):
+    with pytest.warns(NumericalWarning, match="components 1 and 2"):
         model = fit(X, n_components=2, **half)
     assert model.certificate_.gradient <= model.certificate_.tolerance
     assert not model.converged_
