@@ -477,7 +477,8 @@ def solve_nystrom(
     if problem.weights is not None:
         F *= K.asarray(np.sqrt(problem.weights)[:, None])
     G = dense.scatter(F, None, F[:0])[1] if is_numpy(F) else to_numpy(F.T @ F, float)
-    squares, every = scipy.linalg.eigh(G, check_finite=False)
+    with quiet_if_small(m):
+        squares, every = scipy.linalg.eigh(G, check_finite=False)
     values, V = np.zeros(k), np.zeros((m, k))  # of a kernel of lower rank than k, the others are 0
     values[: min(k, m)], V[:, : min(k, m)] = squares[::-1][:k], every[:, ::-1][:, :k]
     # ‖√w W‖², ‖Δ‖ and ‖√w Δ′‖

@@ -352,6 +352,9 @@ def maximise_above(model: str, N: Array, T: Array, floor: Array, current: Array 
             return free
     above = raise_scatter(model, N, T, floor)
     new = maximise_covariances(model, N, above, current)
+    if new.ndim == 3 and model not in (*POOLED, *SEPARATE) and above is not T:
+        # axes are found in the units of the data, where their rounding may hide a variance at the floor
+        new = raise_scatter("VVV", np.ones(len(new)), new, 0.5 * floor)
     exact = T.ndim == 2 and model in (*POOLED, *SEPARATE)
     if above is T or exact or current is None or current.shape != new.shape:
         return new

@@ -292,7 +292,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _keep(self, fit: PCAFit, source: Source, given: Source) -> None:
         """Give the results their scikit-learn names, as arrays of the type that the rows came in."""
         float_dtype = source.xp.float32 if source.dtype == source.xp.float32 else source.xp.float64
-        self.components_ = like(given, source.xp.astype(like(source, fit.components), float_dtype))
+        components = like(given, source.xp.astype(like(source, fit.components), float_dtype))
+        # row by row in memory, so that a model file shows them to other readers as they are
+        self.components_ = np.ascontiguousarray(components) if isinstance(components, np.ndarray) else components
         # eq: pca-variance
         self.explained_variance_ = like(given, fit.variances)
         self.explained_variance_ratio_ = like(given, fit.ratios)
