@@ -78,10 +78,14 @@ mutate: .venv/mutate.stamp  ## hours: small wrong changes where bounds, paths, s
 pytest: .venv/dev.stamp
 	OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
 
-lint: .venv/dev.stamp  ## ruff check, ruff format --check, mypy --strict
+PROSE := README.md CONTRIBUTING.md SECURITY.md docs paper bench/README.md
+
+lint: .venv/dev.stamp  ## ruff check, ruff format --check, mypy --strict, spelling and prose
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/codespell $(PROSE) CHANGELOG.md src tools bench tests
+	$(PY) tools/check_prose.py $(PROSE)
 
 bench: .venv/dev.stamp  ## each workload against scikit-learn, ratios and peak memory
 	$(PY) -m bench
