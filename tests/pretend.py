@@ -123,5 +123,5 @@ def pretend_gpu(free: int = 2**33) -> Iterator[torch.device]:
         "device": lambda *args: nullcontext(),
     }
     # Triton's kernels need a GPU that is there: plain torch stands in for them, as where Triton is not installed
-    with patch.multiple(torch.cuda, **fakes), patch("gramian.compute.gpu.launch._installed", lambda: False), _Rules():
+    with patch.multiple(torch.cuda, **fakes), patch("gramian.compute.gpu.launch._has_triton", lambda: False), _Rules():
         yield GPU

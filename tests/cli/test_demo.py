@@ -17,7 +17,7 @@ from sklearn.datasets import make_circles, make_moons
 
 from gramian.cli import demo as command
 from gramian.cli import demo_content, main
-from gramian.cli.demo import FILES, listing
+from gramian.cli.demo import FILES, write_script
 from gramian.cli.demo_content import Number
 from gramian.display.base import render_formula
 
@@ -116,10 +116,10 @@ def test_the_code_on_the_page_draws_the_picture_on_the_page(demo, page, key, tmp
 
 
 def test_a_listing_has_the_imports_it_needs_and_no_others():
-    code = listing(demo_content.crabs, {})
+    code = write_script(demo_content.crabs, {})
     names = [alias.name for node in ast.parse(code).body if isinstance(node, ast.ImportFrom) for alias in node.names]
     assert names == ["GaussianMixture", "BinnedMixtureDisplay", "save_picture", "CRAB_COUNTS", "CRAB_EDGES"]
-    assert "people = 400\nn_snps = 20000\n" in listing(demo_content.europe, {"people": 400})
+    assert "people = 400\nn_snps = 20000\n" in write_script(demo_content.europe, {"people": 400})
 
 
 def test_pictures_are_in_the_page_and_beside_it(demo, page):

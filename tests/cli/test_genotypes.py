@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import gramian
 from gramian.cli import main
 from gramian.cli.genotype_reading import read_labels
-from gramian.cli.genotypes import genotype_pca, predicted_memory
+from gramian.cli.genotypes import genotype_pca, predict_memory
 from gramian.cli.project import genotype_project
 from gramian.cli.simulate import simulate
 from gramian.genetics.files import write_results
@@ -360,7 +360,7 @@ def test_the_predicted_memory_is_enough(tmp_path, solver):
     gramian.GenotypePCA(10, solver=solver).fit(source)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    most = predicted_memory(source.shape, source.shape, 10, solver == "exact", 2)
+    most = predict_memory(source.shape, source.shape, 10, solver == "exact", 2)
     assert most / 6 < peak < most
 
 

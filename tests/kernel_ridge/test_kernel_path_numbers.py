@@ -65,10 +65,10 @@ def test_what_rounding_can_make_of_errors_is_its_formula() -> None:
         e, q = np.sqrt(W @ errors[:, j] ** 2), targets[:, j] @ inverse @ targets[:, j]
         moved = 0.1 * system.rounding / (least + lam) * (e + np.sqrt(14 * q / d.min()))
         known = (2 * e + moved) * moved
-        assert system.lost_errors(LAM, errors)[j] == pytest.approx(known, rel=1e-7, abs=0)
+        assert system.find_lost_errors(LAM, errors)[j] == pytest.approx(known, rel=1e-7, abs=0)
     both = np.array([3.0, 3.0])
-    alone = system.lost_errors(both, system.errors(both))
-    assert alone[1] == pytest.approx(system.lost_errors(LAM, errors)[1], rel=1e-9, abs=0)
+    alone = system.find_lost_errors(both, system.errors(both))
+    assert alone[1] == pytest.approx(system.find_lost_errors(LAM, errors)[1], rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

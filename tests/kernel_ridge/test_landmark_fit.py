@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 
-from gramian.kernel_ridge.landmark_fit import LandmarkFit, LandmarkSolver, choose_method, needed_bytes
+from gramian.kernel_ridge.landmark_fit import LandmarkFit, LandmarkSolver, choose_method, predict_bytes
 from gramian.kernels import Gaussian, Kernel, Laplacian, Linear, Matern, Polynomial, Sigmoid
 from gramian.operators import KernelOperator
 
@@ -356,7 +356,7 @@ def test_the_choice_of_method_is_by_operations() -> None:
     assert [choose_method(10**6, 5000, t)[0] for t in (1, 50)] == ["cg", "direct"]  # targets make iterations dearer
     way, why = choose_method(10**6, 8000, 1, "direct")
     assert (way, why) == ("direct", "method='direct'")
-    assert needed_bytes(1000, "cg") < needed_bytes(1000, "direct")
+    assert predict_bytes(1000, "cg") < predict_bytes(1000, "direct")
     with pytest.raises(ValueError, match="method"):
         choose_method(10, 5, 1, "best")
 

@@ -62,7 +62,7 @@ def test_a_precomputed_matrix_is_packed_from_its_values() -> None:
     K = Gaussian(0.2)(points(30))
     want = lapack.dtrttf(np.asfortranarray(K), transr="N", uplo="L")[0]
     assert_array_equal(KernelOperator(Precomputed(), K).packed_triangle(np.float64), want)
-    assert tiles.packed(Precomputed().pairs(K)).nbytes == 30 * 31 // 2 * 8
+    assert tiles.pack_triangle(Precomputed().pairs(K)).nbytes == 30 * 31 // 2 * 8
 
 
 def test_dual_coefficients_are_those_of_scikit_learn() -> None:

@@ -15,7 +15,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.kernel_ridge import landmark_fit as passes
-from gramian.kernel_ridge.landmark_fit import LandmarkSolver, choose_method, is_on_gpu, needed_bytes, whiten
+from gramian.kernel_ridge.landmark_fit import LandmarkSolver, choose_method, is_on_gpu, predict_bytes, whiten
 from gramian.kernels import Gaussian, Linear, Matern, Polynomial
 from gramian.linear import preconditioners
 from gramian.linear import preconditioners as _ranks
@@ -235,14 +235,14 @@ def test_a_card_has_costs_and_room_of_its_own(torch: Any) -> None:
     # the factor of the first rank costs three products and no more; one column more would
     for n in (1000, 10**5, 10**6):
         r = first_rank(n, costs=GPU)
-        assert GPU.factoring(n, r) <= 3 * GPU.product * n**2 < GPU.factoring(n, r + 1)
+        assert GPU.time_factor(n, r) <= 3 * GPU.product * n**2 < GPU.time_factor(n, r + 1)
     free = Costs(1.0, 1e-300)
     assert first_rank(50, costs=free) == 50
     falling = 100 * 0.99 ** np.arange(400)
     assert not pays_to_double(2_000, falling, 0.5, 20)
     assert pays_to_double(2_000, falling, 0.5, 20, costs=free)
     assert (is_on_gpu(wide), is_on_gpu(Data(torch.eye(3)))) == (True, False)
-    assert needed_bytes(100, "direct", on_gpu=True) > needed_bytes(100, "direct")
+    assert predict_bytes(100, "direct", on_gpu=True) > predict_bytes(100, "direct")
     assert [choose_method(10**6, m, 1, on_gpu=True)[0] for m in (3_000, 20_000)] == ["direct", "cg"]
 
 

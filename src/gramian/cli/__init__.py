@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from gramian.cli.errors import STOPPED, Invocation, Terminated, asked_to_stop, leave, run_and_explain, stop_on_signals
+from gramian.cli.errors import STOPPED, Invocation, Terminated, leave, run_and_explain, stop_code, stop_on_signals
 from gramian.sources.genotype_names import complete_name, is_genotype_name
 
 __all__ = ["COMMANDS", "main"]
@@ -98,7 +98,7 @@ class LazyGroup(click.Group):
             code = run_and_explain(run, invocation)
         except (KeyboardInterrupt, Terminated):  # while something was explained
             code = STOPPED
-        code = asked_to_stop() or code
+        code = stop_code() or code
         return leave(code) if alone else sys.exit(code)
 
 

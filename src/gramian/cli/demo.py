@@ -203,7 +203,7 @@ def draw_plate(draw: Callable[..., Any], folder: Path, given: Mapping[str, Any])
     path = folder / f"{draw.__name__}.png"
     save_picture(picture, path)
     proof = fitted.certificate_ if hasattr(fitted, "certificate_") else fitted.certificate
-    code = listing(draw, given)
+    code = write_script(draw, given)
     return Plate(draw.__name__, *_paragraphs(draw), finding, proof, code, path.read_bytes(), render_png(picture, 55))
 
 
@@ -213,7 +213,7 @@ def _paragraphs(draw: Callable[..., Any]) -> tuple[str, str, str, str]:
     return title, lead, equation, alt
 
 
-def listing(draw: Callable[..., Any], given: Mapping[str, Any]) -> str:
+def write_script(draw: Callable[..., Any], given: Mapping[str, Any]) -> str:
     """The body of a function that draws, as a script: its imports, its arguments, and the picture saved."""
     source = textwrap.dedent(inspect.getsource(draw))
     function = ast.parse(source).body[0]

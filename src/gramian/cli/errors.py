@@ -142,7 +142,7 @@ def stop_on_signals() -> None:
         signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
 
 
-def asked_to_stop() -> int:
+def stop_code() -> int:
     """The exit code of a process that was asked to end, else 0."""
     return _stopping[0] if _stopping else DONE
 

@@ -565,7 +565,7 @@ GRAM_ROWS = 1024  # SNPs decoded for one update of ZZᵀ
 PINNED = 2**27  # bytes of a buffer that genotypes go to a GPU through
 
 
-def predicted_memory(
+def predict_memory(
     shape: tuple[int, int], file_shape: tuple[int, int], k: int, exact: bool, threads: int, on_gpu: bool = False
 ) -> int:
     r"""Bytes that a fit takes at its peak, beyond the program itself and without the mapped file.
@@ -581,8 +581,8 @@ def predicted_memory(
 
     Examples
     --------
-    >>> from gramian.cli.genotypes import predicted_memory
-    >>> predicted_memory((3192, 500_568), (3192, 500_568), 10, exact=False, threads=2) < 2**30
+    >>> from gramian.cli.genotypes import predict_memory
+    >>> predict_memory((3192, 500_568), (3192, 500_568), 10, exact=False, threads=2) < 2**30
     True
     """
     (n, p), (n_file, p_file) = shape, file_shape
@@ -600,7 +600,7 @@ def _plan(
     source: Genotypes, file_shape: tuple[int, int], k: int, solver: str, ceiling: int | None, on_gpu: bool
 ) -> tuple[str, int]:
     """The solver that keeps below the ceiling, and the bytes it will take; exit code 2 where none does."""
-    least, most = (predicted_memory(source.shape, file_shape, k, exact, n_threads(), on_gpu) for exact in (False, True))
+    least, most = (predict_memory(source.shape, file_shape, k, exact, n_threads(), on_gpu) for exact in (False, True))
     choice = choose_genotype_solver(*source.shape, k)
     if solver == "auto" and ceiling is not None and most > ceiling:
         LOG.info("solver: krylov, as the exact way would take %s", gibibytes(most))

@@ -230,9 +230,9 @@ def _load_reference(model: Path, reference: Reference, run: CommandRun) -> Loadi
 
 def _find_loadings(model: Path) -> Path:
     """The file with the loadings: where they are exact, where there is a choice."""
-    beside = model.parent / MODEL
-    if not model.exists() and model.name == PREFIX and beside.is_file():
-        return beside
+    sibling = model.parent / MODEL
+    if not model.exists() and model.name == PREFIX and sibling.is_file():
+        return sibling
     if not model.is_dir():
         return model
     if (model / MODEL).is_file():

@@ -94,8 +94,8 @@ def simulate(
                 names = [f"{letter}{i + 1}" for letter, size in people_of for i in range(size)]
                 rows = [f"{name}\t{name}\t{group}\n" for name, group in zip(names, groups, strict=True)]
                 plan = Simulation(snps, groups=groups, names=names, seed=run.seed, **settings)
-                beside = {".tsv": "".join(["FID\tIID\tpopulation\n", *rows])}
-                shape = plan.write(out, overwrite=force, beside=beside).shape
+                companions = {".tsv": "".join(["FID\tIID\tpopulation\n", *rows])}
+                shape = plan.write(out, overwrite=force, companions=companions).shape
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if as_json:

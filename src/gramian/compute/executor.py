@@ -418,7 +418,7 @@ def describe_use() -> str:
     return _last_used.get() + (again if retries else "")
 
 
-def connected_executor() -> Executor:
+def find_executor() -> Executor:
     """Return what runs passes now; where that is this process and a Dask client is connected, its cluster."""
     executor = current_executor()
     if executor is HERE and (distributed := sys.modules.get("distributed")) is not None:

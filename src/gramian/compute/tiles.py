@@ -195,7 +195,7 @@ def dense(K: Tiled) -> Array:
     return out
 
 
-def packed(K: Tiled) -> Array:
+def pack_triangle(K: Tiled) -> Array:
     """One triangle of a symmetric K in LAPACK's rectangular full packed form (TRANSR='N', UPLO='L'), n(n+1)/2 numbers.
 
     Half the memory of a matrix, and factored at the same speed (Gustavson, Waśniewski, Dongarra and Langou, 2010).

@@ -36,7 +36,7 @@ class BedWriter:
         The people, in the order of the columns of the calls.
     overwrite : bool, default=False
         Whether files of these names may be replaced.
-    beside : dict of str, optional
+    companions : dict of str, optional
         Further text files of the same name, by their suffix, that appear with these.
 
     Attributes
@@ -65,7 +65,7 @@ class BedWriter:
         samples: Samples,
         *,
         overwrite: bool = False,
-        beside: Mapping[str, str] | None = None,
+        companions: Mapping[str, str] | None = None,
     ) -> None:
         self.path = Path(path)
         if self.path.suffix != ".bed":
@@ -74,9 +74,9 @@ class BedWriter:
             raise ValueError(f"{self.path}: there are no samples to write.")
         _check_text(samples, ("fid", "iid", "father", "mother", "phenotype"), "sample")
         fam = (samples.fid, samples.iid, samples.father, samples.mother, samples.sex.tolist(), samples.phenotype)
-        self._beside = {**(beside or {}), ".fam": "".join(map("{} {} {} {} {} {}\n".format, *fam))}
+        self._companions = {**(companions or {}), ".fam": "".join(map("{} {} {} {} {} {}\n".format, *fam))}
         # .bed last: where it is, the others are
-        self._paths = [self.path.with_suffix(suffix) for suffix in (*self._beside, ".bim", ".bed")]
+        self._paths = [self.path.with_suffix(suffix) for suffix in (*self._companions, ".bim", ".bed")]
         self._samples, self._overwrite = samples, overwrite
         self.n_snps = 0
         refuse_existing(self._paths, overwrite=overwrite)
@@ -86,7 +86,7 @@ class BedWriter:
             names = [path.name for path in self._paths]
             folder = stack.enter_context(write_whole_folder(self.path.parent, names, overwrite=self._overwrite))
             *texts, bim, bed = (folder / name for name in names)
-            for path, text in zip(texts, self._beside.values(), strict=True):
+            for path, text in zip(texts, self._companions.values(), strict=True):
                 path.write_text(text, encoding="utf-8")
             self._bim = stack.enter_context(bim.open("w", encoding="utf-8", newline="\n"))
             self._bed = stack.enter_context(bed.open("wb"))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 
-FORMAT = "gramian genotype PCA 1"  # of the JSON file beside results of ours
+FORMAT = "gramian genotype PCA 1"  # of the JSON file next to results of ours
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,8 +287,8 @@ def _sibling(named: Any, place: Path, stem: str, endings: tuple[str, ...]) -> Pa
     """The file that was named, else the first that stands next to the loadings."""
     if named is not None:
         return Path(named)
-    beside = (place.with_name(stem + ending) for ending in endings)
-    return next((path for path in beside if path.is_file()), None)
+    siblings = (place.with_name(stem + ending) for ending in endings)
+    return next((path for path in siblings if path.is_file()), None)
 
 
 def _read_companion(place: Path, stem: str, shape: tuple[int, int]) -> dict[str, Any] | None:

@@ -424,7 +424,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             proof = solution.spectrum.certificate.with_(passes=Z.passes - before)
             return solution._replace(spectrum=replace(solution.spectrum, certificate=proof))
         U, lam = Z.xp.asarray(found.left, dtype=Z.xp.float64), found.eigenvalues
-        separated = moment.separated(lam, U)
+        separated = moment.count_separated(lam, U)
         noise = moment.noise(lam[:separated], U[:, :separated])
         worst = float(found.certificate.residuals.max())
         # stopped while all were waited for, before they had had time to show: none may be called noise
@@ -762,7 +762,7 @@ class SecondMoment:
         *_, last = self.noises(eigenvalues, U)
         return last
 
-    def separated(self, eigenvalues: Array, U: Any) -> int:
+    def count_separated(self, eigenvalues: Array, U: Any) -> int:
         """How many leading components lie above the edge of the noise that remains when they are taken out."""
         for j, noise in enumerate(self.noises(eigenvalues, U)):
             if j == len(eigenvalues) or j >= self.count - 1:
@@ -777,7 +777,7 @@ class SecondMoment:
             return len(eigenvalues)
         U = vectors()
         xp = array_namespace(U)
-        return self.separated(eigenvalues, thin_qr(xp, xp.asarray(U, dtype=xp.float64))[0])
+        return self.count_separated(eigenvalues, thin_qr(xp, xp.asarray(U, dtype=xp.float64))[0])
 
 
 def draw_directions(A: Operator, columns: int, seed: int) -> Any:

@@ -413,7 +413,7 @@ def _comparisons(
             for at in range(lo, hi, ROWS):
                 least, most = np.searchsorted(known, (first[at], min(at + ROWS, hi)))
                 near = known[least:most]
-                pairs = _correlated(bytes_[least:most], snps, near + start, len(near) - min(ROWS, hi - at), n, r2)
+                pairs = _find_correlated(bytes_[least:most], snps, near + start, len(near) - min(ROWS, hi - at), n, r2)
                 found.append(near[np.stack(pairs)])
             i, j = np.concatenate(found, axis=1)
             return i[i >= first[j]], j[i >= first[j]]
@@ -423,7 +423,7 @@ def _comparisons(
         lo = hi
 
 
-def _correlated(
+def _find_correlated(
     packed: npt.NDArray[np.uint8], snps: _SnpMoments, which: Index, lo: int, n: int, r2: float
 ) -> tuple[Index, Index]:
     r"""Pairs (i, j) of rows with i < j and j ≥ lo, whose r² is above the threshold.

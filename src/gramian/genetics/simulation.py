@@ -474,10 +474,10 @@ class Simulation:
             yield np.vstack(packed)[: stop - start], self.snps(start, stop)
 
     def write(
-        self, path: str | os.PathLike[str], *, overwrite: bool = False, beside: Mapping[str, str] | None = None
+        self, path: str | os.PathLike[str], *, overwrite: bool = False, companions: Mapping[str, str] | None = None
     ) -> Genotypes:
         """Draw the genotypes into ``.bed``, ``.bim`` and ``.fam`` files, as :class:`BedWriter` does, and open them."""
-        with BedWriter(path, self.samples, overwrite=overwrite, beside=beside) as writer:
+        with BedWriter(path, self.samples, overwrite=overwrite, companions=companions) as writer:
             for packed, snps in self.blocks():
                 writer.append_packed(packed, snps)
         return open_bed(writer.path)
@@ -717,5 +717,5 @@ def simulate_europe(
     plan = Simulation(n_snps, positions=plane, groups=country, fst=fst, names=names, seed=seed, **described)
     rows = zip(names, names, country, latitude, longitude, strict=True)
     lines = ["\t".join(STUDY_COLUMNS), *("\t".join(map(str, row)) for row in rows)]
-    genotypes = plan.write(path, overwrite=overwrite, beside={".tsv": "\n".join(lines) + "\n"})
+    genotypes = plan.write(path, overwrite=overwrite, companions={".tsv": "\n".join(lines) + "\n"})
     return Study(genotypes, country, latitude, longitude)

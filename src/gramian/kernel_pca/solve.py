@@ -170,7 +170,7 @@ class CentredKernel:
             origin=self.origin,
         )
 
-    def centred(self, K: Any) -> FeatureCentred:
+    def centre_features(self, K: Any) -> FeatureCentred:
         """B: the operator K, centred and weighted."""
         return FeatureCentred(K, self.weights, centre=self.centre)
 
@@ -319,7 +319,7 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str, *, iter
             residuals = np.linalg.norm(M @ vectors - vectors * values, axis=0) * unit
         means, size, defect = means * unit, size * unit, orthogonality(np, vectors)
     else:  # a device knows whole decompositions alone
-        B, unit = problem.centred(K), 1.0
+        B, unit = problem.centre_features(K), 1.0
         M = B.to_dense()
         size = float(B.xp.linalg.vector_norm(B.A.to_dense())) * float(np.max(problem.frequencies))
         every, vectors = B.xp.linalg.eigh(M)
@@ -365,7 +365,7 @@ def solve_krylov(
         return _no_components(problem, k, reason)
     unit = _power_of_two(float(np.max(np.abs(problem.diagonal))))
     K = problem.operator(np.float64, store=problem.is_costly if problem.device is None else "auto")
-    B, twins = problem.centred(K), _float32_twins(problem, tol)
+    B, twins = problem.centre_features(K), _float32_twins(problem, tol)
     most = max_iter or 300
     scaled = B if unit == 1.0 else Multiple(B, 1.0 / unit)
     result = SymmetricKrylov(tol, max_products=most, seed=seed).attempt(scaled, k, reason, twin=twins)
@@ -399,13 +399,13 @@ def _float32_twins(problem: CentredKernel, tol: float) -> list[FeatureCentred]:
         return []
     # what fits is kept from the first product, one triangle
     store = 2 * problem.n**2 <= memory_budget() // 2 if problem.device is None else "auto"
-    twin = problem.centred(problem.operator(np.float32, store=store))
+    twin = problem.centre_features(problem.operator(np.float32, store=store))
     left = problem.trace_left(twin)
     if left <= CANCELS:
         return []
     if problem.device is None or tol < FAST_FROM or left <= FAST_CANCELS:
         return [twin]
-    fast = problem.centred(problem.operator(np.float32, tolerance=FAST))
+    fast = problem.centre_features(problem.operator(np.float32, tolerance=FAST))
     return [twin] if fast.epsilon <= twin.epsilon else [fast, twin]
 
 

@@ -254,7 +254,7 @@ def try_by_eigenvectors(problem: KernelProblem, rule: Rule) -> Trial:
 
     def finish(chosen: KernelProblem) -> dict[str, Any]:
         solution, errors = refine(system, chosen, rule.reason, rule.tol), system.errors(chosen.lam)
-        w, lost = problem.frequencies, system.lost_errors(chosen.lam, errors)
+        w, lost = problem.frequencies, system.find_lost_errors(chosen.lam, errors)
         enough = KNOWN * np.maximum(w @ errors**2, 1e-8 * (w @ problem.targets**2))
         return {"solution": solution, "left_out": errors, "is_known": bool(np.all(lost <= enough))}
 

@@ -270,15 +270,15 @@ def choose_method(
     return chosen, f"{n} rows and {m} landmarks take {direct:.1e} operations directly and some {cg:.1e} by iteration"
 
 
-def needed_bytes(m: int, method: str, on_gpu: bool = False) -> int:
+def predict_bytes(m: int, method: str, on_gpu: bool = False) -> int:
     """Return the memory that matrices of m×m numbers take: ask before a fit.
 
     On a GPU blocks of as many rows as landmarks are there beside them, and room for the eigenvectors to work in.
 
     Examples
     --------
-    >>> from gramian.kernel_ridge.landmark_fit import needed_bytes
-    >>> needed_bytes(10_000, "direct")
+    >>> from gramian.kernel_ridge.landmark_fit import predict_bytes
+    >>> predict_bytes(10_000, "direct")
     4000000000
     """
     matrices = {"direct": 5, "cg": 3}[method]
@@ -471,7 +471,7 @@ class LandmarkProblem:
         along = self.W, self.targets, self.w, sample, own
         make = partial(LandmarkSums, self.basis, self.A.shape[1], self.Y.shape[1], self.intercept)
         if _is_file(self.A):
-            found: LandmarkSums = self.A.reduce_rows(_AddRows(make), LandmarkSums.merged, least_rows(self.A), along)
+            found: LandmarkSums = self.A.reduce_rows(_AddRows(make), LandmarkSums.merge, least_rows(self.A), along)
         else:
             found = make()
             for start, stop, K in blocks(self.A):
@@ -645,7 +645,7 @@ class LandmarkSums:
         self.gram = _add_square(self.gram, step[:, None], self.mass * more / both)
         self.mean, self.mass = self.mean + step * (more / both), both
 
-    def merged(self, other: LandmarkSums) -> LandmarkSums:
+    def merge(self, other: LandmarkSums) -> LandmarkSums:
         """Return the sums of the rows of both."""
         total = copy(self)
         total.sums, total.pull = self.sums + other.sums, self.pull + other.pull

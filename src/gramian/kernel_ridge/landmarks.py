@@ -22,7 +22,7 @@ from gramian.kernel_ridge.landmark_fit import (
     LandmarkSolver,
     choose_method,
     is_on_gpu,
-    needed_bytes,
+    predict_bytes,
 )
 from gramian.kernel_ridge.problem import KernelProblem
 from gramian.kernel_ridge.solve import Report
@@ -308,7 +308,7 @@ def _inner(problem: KernelProblem, landmarks: Landmarks, method: str) -> Any:
         (("solver", "landmarks"), f" with {m} landmarks"),
         ("Use fewer landmarks: ", ("n_landmarks", None), "."),
     )
-    refuse_beyond_device(needed_bytes(m, method, gpu), problem.device, what, remedy)
+    refuse_beyond_device(predict_bytes(m, method, gpu), problem.device, what, remedy)
     return dense_matrix(problem.between(landmarks.points))
 
 

@@ -179,7 +179,7 @@ class KernelEigen:
         """Yield a slice of rows and their leave-one-out errors, of shape (rows, λs, t)."""
         return ((rows, errors) for rows, _, errors in self.all_errors(alphas))
 
-    def lost_errors(self, lam: Array, errors: Array) -> Array:
+    def find_lost_errors(self, lam: Array, errors: Array) -> Array:
         r"""Bound on what rounding can make of Σwe² of each target, for one λ of each, by the errors e left out.
 
         A change of B by δ moves (B + λI)⁻¹ by at most its share η = δ/(σ_n²+λ), and with it d by ηd and β by η√(qd),

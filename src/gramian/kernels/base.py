@@ -74,7 +74,7 @@ def freeze(kernel: Any, **values: Any) -> None:
         object.__setattr__(kernel, name, value)
 
 
-def known(kernel: Any) -> None:
+def refuse_automatic(kernel: Any) -> None:
     """Refuse a kernel whose parameters wait for data."""
     if kernel.automatic:
         raise ValueError(f"{kernel!r} finds a parameter from data: use the formula of kernel.resolved(X).")

@@ -34,11 +34,11 @@ from gramian.kernels.base import (
     as_two_sets,
     freeze,
     is_sparse,
-    known,
     mean_row,
     per_feature,
     plain,
     positive,
+    refuse_automatic,
     room,
     row_squares,
 )
@@ -428,7 +428,7 @@ class Gaussian(Radial):
 
     def formula(self, p: int) -> Formula:
         """e⁻ᵘ with s = √γ."""
-        known(self)
+        refuse_automatic(self)
         return Formula("squared", "exp", plain(self._root(p)))
 
     def _root(self, p: int) -> Scale:
@@ -629,7 +629,7 @@ class Matern(_WithLengthScale):
 
     def formula(self, p: int) -> Formula:
         """The polynomial in r = √u times e⁻ʳ."""
-        known(self)
+        refuse_automatic(self)
         return Formula("squared", f"matern{round(2 * self.nu)}2", plain(self.scale(p)))
 
     def profile(self, t: Array) -> Array:
@@ -700,7 +700,7 @@ class RationalQuadratic(_WithLengthScale):
 
     def formula(self, p: int) -> Formula:
         """(1 + u)^(−α)."""
-        known(self)
+        refuse_automatic(self)
         return Formula("squared", "rational", plain(self.scale(p)), (self.alpha,))
 
     def profile(self, t: Array) -> Array:

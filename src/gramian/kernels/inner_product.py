@@ -67,8 +67,8 @@ class InnerPairs(Pairs):
     ) -> None:
         self.symmetric, self.apply, self.buffers = Z is None, apply, buffers
         X, Z, self.dtype = as_two_sets(X, Z, dtype)
-        self.right = _prepared(Z, self.dtype, unit, origin)
-        self.left = self.right if self.symmetric else _prepared(X, self.dtype, unit, origin)
+        self.right = _prepare(Z, self.dtype, unit, origin)
+        self.left = self.right if self.symmetric else _prepare(X, self.dtype, unit, origin)
         if factor != 1.0:  # one array for both where possible: BLAS then computes half of a symmetric tile
             self.left = self.left * self.dtype.type(factor)
         self.shape = (self.left.shape[0], self.right.shape[0])
@@ -90,7 +90,7 @@ class InnerPairs(Pairs):
         return tile if self.apply is None else self.apply(tile, buffers[1:])
 
 
-def _prepared(X: Any, dtype: np.dtype[Any], unit: bool, origin: Any) -> Any:
+def _prepare(X: Any, dtype: np.dtype[Any], unit: bool, origin: Any) -> Any:
     """The rows, of norm 1 or about an origin where that is asked for, in a dtype."""
     X = unit_rows(X) if unit else X
     if origin is not None:

@@ -15,7 +15,7 @@ from gramian.inputs.checks import check_weights
 from gramian.likelihood.families import Joint, as_family
 from gramian.likelihood.families.joint import Categorical, MultivariateNormal
 from gramian.likelihood.fit import fit
-from gramian.likelihood.problem import closed_window
+from gramian.likelihood.problem import close_window
 from gramian.likelihood.sample import Sample, sample_like
 from gramian.sources.arrays import to_numbers
 
@@ -145,7 +145,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         if self.truncated is None:
             return np.asarray(np.sum(parts, axis=0))
         c, d = (np.atleast_1d(np.asarray(side, dtype=np.float64)) for side in self.truncated)
-        windows = [e.family.log_interval(*closed_window(e.family, c, d), e.values)[0] for e in self.estimates_]
+        windows = [e.family.log_interval(*close_window(e.family, c, d), e.values)[0] for e in self.estimates_]
         outside = np.any((values < c) | (values > d), axis=1)
         return np.where(outside, -np.inf, np.sum(parts, axis=0) - sum(windows))
 
@@ -185,7 +185,7 @@ class MaximumLikelihood(DensityMixin, BaseEstimator):
         family, values = self.estimates_[0].family, self.estimates_[0].values
         records = sample_like(X, self.estimates_[0].sample)
         a, b, c, d = np.broadcast_arrays(records.lower, records.upper, records.left, records.right)
-        c, d = closed_window(family, c, d)
+        c, d = close_window(family, c, d)
         with np.errstate(all="ignore"):
             inside = family.log_interval(np.maximum(a, c), np.minimum(b, d), values)
             points = family.log_density(np.where(records.exact, a, 0.0), values)

@@ -170,7 +170,7 @@ class LineProfile(Profile):
             if at >= far or (_is_flat(seen) and not (inward and seen[-1] < -drop + LEFT)):
                 return sign * far + first if parameter.kind == "angle" or wall is not None else sign * np.inf
             near, at = at, min(growth * at, far)
-        return walk.crossing(first + sign * near, first + sign * at, drop)
+        return walk.find_crossing(first + sign * near, first + sign * at, drop)
 
 
 def _is_flat(seen: list[float]) -> bool:
@@ -206,7 +206,7 @@ class _ProfileDeviance:
             self.values[phi_j] = self._deviance(phi_j)
         return self.values[phi_j]
 
-    def crossing(self, near: float, at: float, drop: float) -> float:
+    def find_crossing(self, near: float, at: float, drop: float) -> float:
         """Where the deviance passes the drop, between a value below and one that is not."""
         own, self.own = self.own, []  # between two values seen the others start from the nearer
         # the root of the deviance is nearly a straight line

@@ -37,7 +37,7 @@ def sum_weighted(weight: Array, values: Array) -> Any:
     return np.sum(weight * values, axis=-1)
 
 
-def closed_window(family: Family, c: Array, d: Array) -> tuple[Array, Array]:
+def close_window(family: Family, c: Array, d: Array) -> tuple[Array, Array]:
     """A window [c, d] as an interval (c, d]: of whole numbers, from the one before c."""
     return (np.ceil(c) - 1.0, d) if family.discrete else (c, d)
 
@@ -64,13 +64,13 @@ class LikelihoodProblem:
         self.steps = np.ones(len(family.parameters))
         exact = seen.exact
         self.x, self.x_weight = seen.lower[exact], seen.weight[exact]
-        first, last = closed_window(family, seen.left, seen.right)
+        first, last = close_window(family, seen.left, seen.right)
         ends = np.column_stack([np.maximum(seen.lower, first), np.minimum(seen.upper, last)])[~exact]
         pairs, which = np.unique(ends, axis=0, return_inverse=True)  # censoring at one time is one integral
         self.a, self.b = pairs[:, 0], pairs[:, 1]
         self.b_weight = np.asarray(np.bincount(which.ravel(), seen.weight[~exact], len(pairs)), dtype=np.float64)
         c, d, self.d_weight = seen.windows()
-        self.c, self.d = closed_window(family, c, d)
+        self.c, self.d = close_window(family, c, d)
 
     def only(self, free: Mask) -> LikelihoodProblem:
         """Return the same problem with other free coordinates."""

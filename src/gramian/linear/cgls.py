@@ -229,7 +229,7 @@ class LeastSquares:
         least = float(np.min(self.lam, initial=np.inf))
         return self.square > 0 and self.square + self.A.offset <= least / self.eps**0.5
 
-    def scaling(self, columns: Index) -> Array | None:
+    def scale_steps(self, columns: Index) -> Array | None:
         """1/(diagonal + λ) for these columns, the largest being 1; all 1 where λ = 0, for a solution of least norm."""
         if self.diagonal is None:
             return None
@@ -244,8 +244,8 @@ class Descent:
     def __init__(self, problem: LeastSquares, at: Measured, columns: Index) -> None:
         self.problem, self.A, self.columns = problem, problem.A, columns
         self.X, self.R, self.G = (take(Y, columns) for Y in (at.X, at.R, at.G))
-        self.scale = problem.scaling(columns)
-        self.P = self._scaled(self.G)
+        self.scale = problem.scale_steps(columns)
+        self.P = self._scale_steps(self.G)
         self.slope = dots(self.G, self.P)
         self.gradients = lengths(self.G)
         self.best, self.since, self.lowest = self.gradients, np.zeros(len(columns)), self.X
@@ -271,7 +271,7 @@ class Descent:
             self.G = self.A.rmatmat(self.R) - self._row(lam) * self.X
         self.broken = ~(curve > 0)
         self.fused = self.fused or self.problem.one_pass  # never back: the residual is then no longer carried along
-        Z = self._scaled(self.G)
+        Z = self._scale_steps(self.G)
         self.slope, gradients = dots(self.G, Z), lengths(self.G)
         self.P = Z + self._row(_ratio(self.slope, before)) * self.P
         better = gradients < self.best
@@ -301,7 +301,7 @@ class Descent:
     def _row(self, x: Vector) -> Array:
         return self.A.asarray(x)[None, :]
 
-    def _scaled(self, G: Array) -> Array:
+    def _scale_steps(self, G: Array) -> Array:
         return G if self.scale is None else self.scale * G
 
 

@@ -43,7 +43,7 @@ class Costs:
     factor: float
     eigen: float = 0.0
 
-    def factoring(self, n: int, r: int) -> float:
+    def time_factor(self, n: int, r: int) -> float:
         """Seconds for a factor of rank r of n rows, and its eigenvectors."""
         return self.factor * n * r**2 + self.eigen * r**3
 
@@ -95,7 +95,7 @@ def first_rank(n: int, products: float = 3.0, costs: Costs = CPU) -> int:
     most = min(n, int(math.sqrt(products * n * costs.product / costs.factor)))
     if costs.eigen > 0:
         allowed = products * costs.product * n**2
-        most = bisect_right(range(1, most + 1), allowed, key=lambda r: costs.factoring(n, r))
+        most = bisect_right(range(1, most + 1), allowed, key=lambda r: costs.time_factor(n, r))
     return max(1, most)
 
 
@@ -161,7 +161,7 @@ def pays_to_double(
     root = math.sqrt(1 + (kappa - 1) * decay)
     better = (root - 1) / (root + 1)
     after = steps_left * math.log(rate) / math.log(better) if better > 0 else 1.0
-    return (steps_left - after) * costs.product * n**2 > costs.factoring(n, larger)
+    return (steps_left - after) * costs.product * n**2 > costs.time_factor(n, larger)
 
 
 Array = Any  # of NumPy, or a tensor

@@ -60,8 +60,8 @@ class System:
         self.lam = check_shifts(shifts, sides.shape[1])
         self.lengths = lengths(sides)
         self.B: Array = sides / np.where(self.lengths > 0, self.lengths, 1.0)
-        beside = twin is None or twin.device == A.device
-        if on_device and A.uses_torch and beside and 8 * VECTORS * sides.size <= ROOMS * A.room:
+        together = twin is None or twin.device == A.device
+        if on_device and A.uses_torch and together and 8 * VECTORS * sides.size <= ROOMS * A.room:
             self.B = A.xp.asarray(self.B, dtype=A.xp.float64, **A.placement)
         self.norm = 0.0  # ‖A‖ from below, of all products so far
         self.column: float | None = None  # the root mean square of ‖Ae_j‖, where it was estimated

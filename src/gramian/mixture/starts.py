@@ -282,7 +282,7 @@ class StartPool:
         kinds = [kind for kind in KINDS if not any(left_out.get(part, False) for part in kind)]
         kinds = list(KINDS_OF_ONE) if d == 1 else kinds
         for space, way in kinds:
-            labels = self._cut(space, way, k)
+            labels = self._cluster(space, way, k)
             if labels.tobytes() not in seen:
                 seen.add(labels.tobytes())
                 yield labels
@@ -297,14 +297,14 @@ class StartPool:
         points = self.points("VII" if spherical else "VVV")
         Z, w, d = points.scaled, points.weights, len(points.units)
         tries = [by_kmeans(Z, w, k, rng)]
-        others = [self._cut(space, "kmeans", k) for space in WHITE] if len(Z) > 2 * d > 2 else []
+        others = [self._cluster(space, "kmeans", k) for space in WHITE] if len(Z) > 2 * d > 2 else []
         if len(Z) > FEW and others and all(is_alike(tries[0], labels, w, k) for labels in others):
             return tries
         count = count_tries(len(Z))
         metrics = [Z] * count + [Z if spherical else self._turn("half")] * count
         tries += [by_kmeans(Y, w, k, rng) for Y in metrics[1:]]
         kinds = KINDS_OF_ONE[:2] if d == 1 else (("half", "ward"), ("bimodal", "ward"))
-        others += [self._cut(*kind, k) for kind in kinds if len(Z) <= FEW_LEAVES or kind[1] == "quantiles"]
+        others += [self._cluster(*kind, k) for kind in kinds if len(Z) <= FEW_LEAVES or kind[1] == "quantiles"]
         tries = [one for i, one in enumerate(tries) if not any(is_alike(one, each, w, k, 1.0) for each in tries[:i])]
         found = [tries[choose(tries)]]
         for labels in others + tries:
@@ -321,7 +321,7 @@ class StartPool:
             return self._once(space, lambda: half_whiten(Z, w, WHITE[space]))
         return Z * self._points.units if space == "raw" else Z
 
-    def _cut(self, space: str, way: Any, k: int) -> Any:
+    def _cluster(self, space: str, way: Any, k: int) -> Any:
         """Labels of one kind, with clusters in the order of their first points."""
         if (space, way, k) in self._made:
             return self._made[space, way, k]

@@ -167,9 +167,9 @@ class Operator(ABC):
 
     def packed_triangle(self, dtype: Any) -> npt.NDArray[Any]:
         """One triangle of a symmetric A in LAPACK's packed rectangles, in NumPy: what Cholesky factors."""
-        return tiles.packed(self.tiled(dtype))
+        return tiles.pack_triangle(self.as_tiles(dtype))
 
-    def tiled(self, dtype: Any) -> tiles.Tiled:
+    def as_tiles(self, dtype: Any) -> tiles.Tiled:
         """A symmetric A as something that hands out tiles of NumPy in a dtype, each evaluated when asked for."""
         return _DenseTiles(to_numpy(self.to_dense(), np.dtype(dtype)))
 

@@ -191,7 +191,7 @@ class RowWeighted(Composed):
 
     def normal(self, V: Array, w: Array | None = None) -> Array:
         """Aᵀ diag(w r²) A V."""
-        return self.A.normal(V, self._squared(w))
+        return self.A.normal(V, self._square_weights(w))
 
     def conormal(self, U: Array, w: Array | None = None) -> Array:
         """Diag(r) A W Aᵀ diag(r) U."""
@@ -199,7 +199,7 @@ class RowWeighted(Composed):
 
     def gram(self, w: Array | None = None) -> Array:
         """Aᵀ diag(w r²) A."""
-        return self.A.gram(self._squared(w))
+        return self.A.gram(self._square_weights(w))
 
     def cogram(self, w: Array | None = None) -> Array:
         """A W Aᵀ with rows and columns multiplied by r."""
@@ -210,7 +210,7 @@ class RowWeighted(Composed):
         for start, stop, block in self.A.rows(V):
             yield start, stop, self.weights[start:stop, None] * block
 
-    def _squared(self, w: Array | None) -> Array:
+    def _square_weights(self, w: Array | None) -> Array:
         return self.weights**2 if w is None else w * self.weights**2
 
 

@@ -111,12 +111,12 @@ class FeatureCentred(Composed):
             own = own - (2 * self.means - self.share @ self.means)
         return own if self.root is None else self.root**2 * own
 
-    def tiled(self, dtype: Any) -> tiles.Tiled:
+    def as_tiles(self, dtype: Any) -> tiles.Tiled:
         """Tiles of K, centred and weighted while they are at hand."""
         m = to_numpy(self.means, np.float64) if self.centre else None
         root = to_numpy(self.root, np.float64)
         middle = float(self.share @ self.means) if self.centre else 0.0
-        return _CentredTiles(self.A.tiled(dtype), m, middle, root)
+        return _CentredTiles(self.A.as_tiles(dtype), m, middle, root)
 
     def _product(self, V: Array) -> Array:
         """K V; the first time with one column more, w̄, which costs next to nothing."""

@@ -428,7 +428,7 @@ WORDS = {
 def upload_if_room(source: Genotypes, device: Any, columns: int = COLUMNS, mode: str = "accurate") -> Genotypes:
     """The source with its bytes on a device, where the vectors of a solver have room there too; else as it is."""
     (n, p), on = source.shape, gpu()
-    if source.values is not None and source.values.device == device and on.uploads.aligned(source.values):
+    if source.values is not None and source.values.device == device and on.uploads.is_aligned(source.values):
         return source
     work = on.genotypes.working_bytes(source.width, 4096, columns, mode) + 64 * n * columns
     need = p * on.uploads.row_bytes(source.width) + 4 * on.uploads.BUFFER

@@ -298,7 +298,7 @@ class KernelOperator(Operator):
         tile = self.columns(*some)
         return tile if dtype is None else tile.astype(dtype, copy=False)
 
-    def tiled(self, dtype: Any) -> tiles.Tiled:
+    def as_tiles(self, dtype: Any) -> tiles.Tiled:
         """K = k(X, X) as something that hands out tiles in a dtype, each evaluated when asked for: one pass."""
         if self.Z is not None or self.shape[0] != self.shape[1]:
             raise ValueError(f"Only k(X, X) is symmetric; this operator of shape {self.shape} has two sets of points.")
@@ -392,7 +392,7 @@ class _BlockTiles:
     V: Array | None = None
 
     def __call__(self, block: Block, *along: Array) -> Array:
-        pairs = self.kernel.pairs(_copied(block.values), self.Z, self.dtype)
+        pairs = self.kernel.pairs(_copy(block.values), self.Z, self.dtype)
         (factor,) = along or (self.V,)
         product: Array = getattr(tiles, self.name)(pairs, factor)
         return product
@@ -408,11 +408,11 @@ class _DenseRows:
     statistic: Callable[..., Any]
 
     def __call__(self, block: Block, *along: Any) -> Any:
-        K = tiles.dense(self.kernel.pairs(_copied(block.values), self.Z, self.dtype))
+        K = tiles.dense(self.kernel.pairs(_copy(block.values), self.Z, self.dtype))
         return self.statistic(K, *along)
 
 
-def _copied(values: Any) -> Any:
+def _copy(values: Any) -> Any:
     """Rows that stay when the buffer they were read into is used again."""
     return values if sp.issparse(values) else np.array(values)
 
@@ -689,9 +689,9 @@ class DeviceKernelOperator(KernelOperator):
             self._others[wanted] = self.tiles.prepare(self._formula, self.X, self.Z, dtype=wanted)
         return self.tiles.dense(self._others[wanted], rows, columns)
 
-    def tiled(self, dtype: Any) -> tiles.Tiled:
+    def as_tiles(self, dtype: Any) -> tiles.Tiled:
         """K, made on the device, as tiles of NumPy."""
-        return Operator.tiled(self, dtype)
+        return Operator.as_tiles(self, dtype)
 
     def diagonal(self) -> Array:
         """k(x, x) for every point, found in float64; of K = k(X, X) only."""

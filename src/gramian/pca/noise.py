@@ -179,7 +179,7 @@ def _judge(whole: PCAFit, rows: CentredRows | None, k: int, flips: DeflatedAnaly
     p = len(whole.mean)
     left, unequal = max_rank(whole.weight, p) - k, unequal_noise(whole, k)
     excess, deviations, whitened = flips.excess, flips.deviations, None
-    columns = beside = kurtosis = None
+    along = across = kurtosis = None
     heavy = False
     if rows is not None and left >= 1:
         R = rows.residual(k)
@@ -202,16 +202,16 @@ def _judge(whole: PCAFit, rows: CentredRows | None, k: int, flips: DeflatedAnaly
             kurtosis = float(np.mean(R**4))
             heavy = kurtosis > HEAVY and kurtosis - 3 > HEAVY_FAR * math.sqrt(24 / R.size)
             rng = np.random.default_rng(number)
-            columns, beside = correlate_neighbours(R.T, rng), correlate_neighbours(R, rng)
+            along, across = correlate_neighbours(R.T, rng), correlate_neighbours(R, rng)
     elif unequal is None and left >= JUDGED:  # of a file: the covariance is at hand, its rows are not
         free = np.maximum(1 - np.sum(whole.components[:k] ** 2, axis=0), ALONE)
         run = slice(max(0, p // 2 - RUN // 2), p // 2 + (RUN + 1) // 2)
         part = np.sqrt(whole.variances[k:])[:, None] * whole.components[k:, run] / np.sqrt(free[run])
-        columns = correlate_neighbours(part.T, np.random.default_rng(number))
+        along = correlate_neighbours(part.T, np.random.default_rng(number))
     judged = left >= JUDGED
     apart = excess > EXCESS and deviations > FAR and (rows is not None or unequal is None)
-    correlated = judged and (columns is not None or beside is not None or apart)
-    return NoiseDiagnosis(k, unequal, kurtosis, heavy, columns, beside, excess, correlated, judged, whitened, flips)
+    correlated = judged and (along is not None or across is not None or apart)
+    return NoiseDiagnosis(k, unequal, kurtosis, heavy, along, across, excess, correlated, judged, whitened, flips)
 
 
 def correlate_neighbours(R: Array, rng: np.random.Generator) -> float | None:

@@ -120,7 +120,7 @@ def gaussian_model(pca: PCA, *, shrinking: bool = True) -> Factor:
     return Factor(np.zeros(V.shape[1]), V.T * np.sqrt(np.maximum(variances - noise, 0.0)), noise)
 
 
-def _filling_model(pca: PCA) -> Factor:
+def _model_of_cells(pca: PCA) -> Factor:
     """Return the model that cells are filled by: with shrinking, unless the fit was by least squares."""
     return gaussian_model(pca, shrinking=pca._missing_method != "least-squares")
 
@@ -178,13 +178,13 @@ def _fill_rows(D: Array, observed: Mask, factor: Factor) -> Array:
 
 def conditional_scores(pca: PCA, source: Source) -> Array:
     """Scores E[Vᵀ(x − μ) | x_o] of rows with missing cells, not whitened."""
-    V, factor = np.asarray(pca.components_, dtype=np.float64).T, _filling_model(pca)
+    V, factor = np.asarray(pca.components_, dtype=np.float64).T, _model_of_cells(pca)
     return np.concatenate([_fill_rows(D, observed, factor) @ V for _, _, D, observed in _blocks(pca, source)])
 
 
 def _fill_blocks(pca: PCA, source: Source) -> Iterator[tuple[int, Array]]:
     """Yield blocks of rows, missing cells at their conditional expectation, with the number of their first row."""
-    factor, s, mean = _filling_model(pca), variable_scale(pca), np.asarray(pca.mean_, dtype=np.float64)
+    factor, s, mean = _model_of_cells(pca), variable_scale(pca), np.asarray(pca.mean_, dtype=np.float64)
     for start, X, D, observed in _blocks(pca, source):
         yield start, np.where(observed, X, mean + s * _fill_rows(D, observed, factor))
 

@@ -41,7 +41,7 @@ from gramian.sources import DenseSource
 from gramian.sources.plink import Samples, Snps
 
 
-def _named(prefix: str, *classes: type) -> dict[str, type]:
+def _list_classes(prefix: str, *classes: type) -> dict[str, type]:
     return {f"{prefix}.{cls.__name__.lstrip('_')}": cls for cls in classes}
 
 
@@ -62,24 +62,24 @@ _COMPOSED = (gp.CompoundKernel, gp.Exponentiation, gp.Product, gp.RationalQuadra
 CLASSES: dict[str, type] = {
     **ESTIMATORS,
     "results.Certificate": SpectralCertificate,
-    **_named("results", Optimum, Residual, RidgePath),
-    **_named("kernels", *_PLAIN, *_RADIAL, *_MADE, *_ABOUT),
-    **_named("sklearn", *_ELEMENTARY, *_COMPOSED),
-    **_named("families", *laws.FAMILIES.values(), laws.Binomial, laws.Scipy),
-    **_named("likelihood", Binned, Censored, Estimate, Intervals, LineProfile, Link, Parameter, Sample, Unit),
+    **_list_classes("results", Optimum, Residual, RidgePath),
+    **_list_classes("kernels", *_PLAIN, *_RADIAL, *_MADE, *_ABOUT),
+    **_list_classes("sklearn", *_ELEMENTARY, *_COMPOSED),
+    **_list_classes("families", *laws.FAMILIES.values(), laws.Binomial, laws.Scipy),
+    **_list_classes("likelihood", Binned, Censored, Estimate, Intervals, LineProfile, Link, Parameter, Sample, Unit),
     "likelihood.Problem": LikelihoodProblem,
-    **_named("likelihood", Ellipse, Shares),
-    **_named("mixture", mixture.Constraints, mixture.Diagnosis, mixture.Landscape, mixture.Maximiser),
-    **_named("mixture", mixture.Mixture, mixture.Prior, mixture.Stepwise),
+    **_list_classes("likelihood", Ellipse, Shares),
+    **_list_classes("mixture", mixture.Constraints, mixture.Diagnosis, mixture.Landscape, mixture.Maximiser),
+    **_list_classes("mixture", mixture.Mixture, mixture.Prior, mixture.Stepwise),
     "mixture.Fit": mixture.MixtureFit,
     "mixture.Statistics": mixture.SufficientStatistics,
     "ridge.Group": RidgeInverse,
-    **_named("kernel_ridge", LearnedKernel),
+    **_list_classes("kernel_ridge", LearnedKernel),
     "inducing.InducingFit": LandmarkFit,
     "inducing.Whitening": Whitening,
     "calibration.Sigmoid": ProbabilitySigmoid,
-    **_named("stream", RowSpace, DenseSource),
-    **_named("genetics", Samples, Snps, TracyWidomTable),
+    **_list_classes("stream", RowSpace, DenseSource),
+    **_list_classes("genetics", Samples, Snps, TracyWidomTable),
 }
 NAMES: dict[type, str] = {cls: name for name, cls in CLASSES.items()}
 

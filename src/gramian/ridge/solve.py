@@ -514,10 +514,10 @@ def solve_by_factors(
             else:
                 inverses.append(RidgeInverse(columns, *factor.inverse(), problem.unit))
         if factor.rank < p and isinstance(factor, LeastSquaresFactor):
-            beside = " or next to 0 beside squares of X" if np.any(alpha[columns]) else ""
+            vanishing = " or next to 0 beside squares of X" if np.any(alpha[columns]) else ""
             _warn(
                 f"X has rank {factor.rank} and {p} columns{' after centring' if problem.intercept else ''}: with "
-                f"alpha=0{beside} many coefficients fit equally well, and those of least norm are returned. Remove "
+                f"alpha=0{vanishing} many coefficients fit equally well, and those of least norm are returned. Remove "
                 "columns that follow from others, or use alpha > 0."
             )
     coef, bounds = in_own_units(problem, B, scale, bounds)

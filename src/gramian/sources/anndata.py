@@ -17,7 +17,7 @@ from gramian.sources.base import Source, reading
 from gramian.sources.columns import distinct
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_anndata_io
-from gramian.sources.hdf5 import SlicedSource, check_indices, choose_dataset, dense_source, open_h5py, trying
+from gramian.sources.hdf5 import SlicedSource, check_indices, choose_dataset, dense_source, open_h5py, try_in_child
 
 SPARSE = ("csr_matrix", "csc_matrix")
 
@@ -76,7 +76,7 @@ def open_h5ad(path: Path, dataset: str | None = None) -> Source:
 
 def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
     """Open a matrix of an AnnData file, with the names and the table of its rows."""
-    with reading(path, "a readable HDF5 file"), trying(path):
+    with reading(path, "a readable HDF5 file"), try_in_child(path):
         elements = load_anndata_io()
     with open_h5py(path) as file:
         if not {"obs", "var"} <= set(file):

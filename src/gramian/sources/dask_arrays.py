@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gramian.compute.executor import Executor, LazyItem, connected_executor
+from gramian.compute.executor import Executor, LazyItem, find_executor
 from gramian.sources.arrays import DenseSource, SparseSource, refuse_rounding, to_numbers
 from gramian.sources.base import Block, Share, Source
 from gramian.sources.errors import SourceError
@@ -60,7 +60,7 @@ class DaskSource(Source):
 
     def executor(self) -> Executor:
         """Return the cluster in use, or the one that is connected."""
-        return connected_executor()
+        return find_executor()
 
     def share(self, rows: int | None, start: int, stop: int, along: list[Any]) -> Any:
         """Return the rows as they are on the cluster, to be worked on there."""

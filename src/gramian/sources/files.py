@@ -73,7 +73,7 @@ def suffix_of(path: Path) -> str:
     return inner if last in PACKINGS and inner in PACKED else last
 
 
-def packing_of(head: bytes) -> str:
+def find_packing(head: bytes) -> str:
     """Return the ending that suits compressed bytes, "" where they are not compressed."""
     found = next((ending for ending, signature in PACKINGS.items() if head.startswith(signature)), "")
     return "" if found == ".bz2" and head[4:10] != b"1AY&SY" else found  # a text may begin with BZh
@@ -82,7 +82,7 @@ def packing_of(head: bytes) -> str:
 def open_unpacked(path: Path) -> IO[bytes]:
     """Open a file, compressed by gzip, bzip2, xz or zstd, or not at all, for reading what is inside."""
     with path.open("rb") as file:
-        packing = packing_of(file.read(16))
+        packing = find_packing(file.read(16))
     if packing == ".zst":
         stream: IO[bytes] = load_pyarrow("Files compressed by zstd").input_stream(str(path), compression="zstd")
         return stream
@@ -100,12 +100,12 @@ BYTE_ORDER_MARKS = {
 }
 
 
-def marked_encoding(head: bytes) -> str:
+def find_encoding(head: bytes) -> str:
     """Return the encoding that the first bytes of a text tell, by a mark or by the zeros of UTF-16; else "".
 
     Examples
     --------
-    >>> marked_encoding("a,b".encode("utf-16")), marked_encoding("a,b".encode("utf-16-le")), marked_encoding(b"a,b")
+    >>> find_encoding("a,b".encode("utf-16")), find_encoding("a,b".encode("utf-16-le")), find_encoding(b"a,b")
     ('utf-16', 'utf-16-le', '')
     """
     for mark, encoding in BYTE_ORDER_MARKS.items():
@@ -140,7 +140,7 @@ def content_of(head: bytes) -> str:
     for signature, suffix in SIGNATURES.items():
         if head.startswith(signature):
             return suffix
-    return "" if b"\0" in head and not marked_encoding(head) else ".csv"
+    return "" if b"\0" in head and not find_encoding(head) else ".csv"
 
 
 def describe_kind(suffix: str) -> str:
@@ -161,7 +161,7 @@ def check_content(path: Path, suffix: str) -> None:
         head = file.read(520)
     if head[512:] == HDF5:  # after a block of the user's own
         head = HDF5
-    packing, ending = packing_of(head), path.suffix.lower()
+    packing, ending = find_packing(head), path.suffix.lower()
     if packing and suffix in PACKED:
         with open_unpacked(path) as packed:
             head = packed.read(512)
@@ -270,7 +270,7 @@ def spool_standard_input() -> Iterator[Spool]:
         raise SourceError(f"{STDIN} is empty (0 bytes).")
     path = Path(tempfile.mkdtemp(prefix="gramian-"), "stdin")
     try:
-        digest, packing = hashlib.sha256(), packing_of(head)
+        digest, packing = hashlib.sha256(), find_packing(head)
         with path.open("wb") as file:
             while head:
                 file.write(head)

@@ -31,8 +31,8 @@ from gramian.sources.genotype_names import (
     READ,
     VCF,
     VCF_ZARR,
-    ending_of,
     explain_conversion,
+    find_ending,
     list_genotype_files,
 )
 from gramian.sources.plink import (
@@ -130,7 +130,7 @@ def _open_one(path: Path) -> Genotypes:
     remedy = explain_conversion(str(path))
     if remedy:
         raise SourceError(f"genotypes of this kind are not read. {remedy}", path=path)
-    ending = ending_of(path.name)
+    ending = find_ending(path.name)
     if ending in (".bed", ".bed.gz", "") and not (path.is_dir() and is_zarr(path)):
         return open_bed(path)
     if not path.exists():
@@ -184,7 +184,7 @@ def _name_snps(chromosome: Any, names: Any, position: Any, a1: Any, a2: Any, cm:
     )
 
 
-def _unrelated(names: Any, sex: Any = None) -> Samples:
+def _list_samples(names: Any, sex: Any = None) -> Samples:
     """Samples of whom nothing but the name is known, and the sex perhaps."""
     iid = text_array([str(name) for name in names])
     zero = text_array(["0"] * len(iid))
@@ -301,7 +301,7 @@ def _read_psam(path: Path) -> Samples:
         if len(row) < len(head):
             raise SourceError(f"the row of {row[0]} has {len(row)} fields; {len(head)} were expected.", path=path)
     columns = {name: text_array([row[j] for row in lines]) for j, name in enumerate(head)}
-    found = _unrelated(columns["IID"], sex_codes(columns["SEX"]) if "SEX" in columns else None)
+    found = _list_samples(columns["IID"], sex_codes(columns["SEX"]) if "SEX" in columns else None)
     later = head[len({"FID", "IID", "SID", "PAT", "MAT", "SEX"} & {*head}) :]
     return Samples(
         columns.get("FID", found.fid),
@@ -320,12 +320,12 @@ def _stream_bgen(path: Path) -> Iterator[CallStream]:
     """Calls within 0.1 of the dosage of the second allele."""
     bgen = load_bgen()
     with bgen.BgenReader(os.fspath(path), delay_parsing=True) as file:
-        beside = path.with_suffix(".sample")
-        samples = _read_oxford_samples(beside) if beside.exists() else _unrelated(file.samples)
+        sibling = path.with_suffix(".sample")
+        samples = _read_oxford_samples(sibling) if sibling.exists() else _list_samples(file.samples)
         count = int(file.header.nsamples)
         if len(samples) != count:
-            raise SourceError(f"it holds {count} samples, {beside.name} lists {len(samples)}.")
-        if not beside.exists() and not file.header.has_sample_ids:
+            raise SourceError(f"it holds {count} samples, {sibling.name} lists {len(samples)}.")
+        if not sibling.exists() and not file.header.has_sample_ids:
             remarks = ["The file names no samples, and there is no .sample file: they are numbered."]
             samples = Samples.numbered(count)
         else:
@@ -374,7 +374,7 @@ def _read_oxford_samples(path: Path) -> Samples:
         if len(row) != len(head):
             raise SourceError(f"line {i + 3} has {len(row)} fields; {len(head)} were expected.", path=path)
     sex = sex_codes(text_array([row[head.index("sex")] for row in rows])) if "sex" in head else None
-    found = _unrelated([row[1] for row in rows], sex)
+    found = _list_samples([row[1] for row in rows], sex)
     fid = text_array([row[0] for row in rows])
     return Samples(fid, found.iid, found.father, found.mother, found.sex, found.phenotype)
 
@@ -410,7 +410,7 @@ def _stream_vcf(path: Path) -> Iterator[CallStream]:
             yield calls[: len(names)], _name_snps(*zip(*names, strict=True))
 
     try:
-        yield CallStream(_unrelated(file.samples), blocks)
+        yield CallStream(_list_samples(file.samples), blocks)
     finally:
         file.close()
 
@@ -516,7 +516,7 @@ def _stream_vcf_zarr(path: Path) -> Iterator[CallStream]:
                 position = np.asarray(root["variant_position"][part])[kept]
                 yield out, _name_snps(chromosome, ids, position, alt, alleles[kept, 0])
 
-        yield CallStream(_unrelated(root["sample_id"][:]), blocks)
+        yield CallStream(_list_samples(root["sample_id"][:]), blocks)
 
 
 # EIGENSTRAT: .geno (text, packed, or packed by sample), .snp, .ind
@@ -529,7 +529,7 @@ def _stream_eigenstrat(path: Path) -> Iterator[CallStream]:
     base = path.with_suffix("") if path.suffix == ".gz" else path
     ind = _read_fields(base.with_suffix(".ind"), ("sample", "sex", "population"), 3)
     snp = _read_fields(base.with_suffix(".snp"), ("SNP", "chromosome", "Morgans", "position", "allele", "allele"), 4)
-    samples = _unrelated([row[0] for row in ind], sex_codes(text_array([row[1] for row in ind])))
+    samples = _list_samples([row[0] for row in ind], sex_codes(text_array([row[1] for row in ind])))
     samples = Samples(
         samples.fid, samples.iid, *(samples.father, samples.mother, samples.sex), text_array([row[2] for row in ind])
     )

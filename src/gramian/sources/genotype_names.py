@@ -31,13 +31,13 @@ BRACES = re.compile(r"\{([^{}]*)\}")
 DIGITS = re.compile(r"(\d+)")
 
 
-def ending_of(name: str, endings: tuple[str, ...] = READ) -> str:
+def find_ending(name: str, endings: tuple[str, ...] = READ) -> str:
     """The longest of the endings that a name has; "" where it has none.
 
     Examples
     --------
-    >>> from gramian.sources.genotype_names import ending_of
-    >>> ending_of("a/cohort.VCF.gz"), ending_of("table.csv")
+    >>> from gramian.sources.genotype_names import find_ending
+    >>> find_ending("a/cohort.VCF.gz"), find_ending("table.csv")
     ('.vcf.gz', '')
     """
     return max((ending for ending in endings if name.lower().endswith(ending)), key=len, default="")
@@ -45,7 +45,7 @@ def ending_of(name: str, endings: tuple[str, ...] = READ) -> str:
 
 def is_genotype_name(name: str) -> bool:
     """Whether a name is that of a file of genotypes, of one that is to be converted, or of a VCF-Zarr store."""
-    return bool(ending_of(name, (*READ, *CONVERT))) or Path(name, "call_genotype").is_dir()
+    return bool(find_ending(name, (*READ, *CONVERT))) or Path(name, "call_genotype").is_dir()
 
 
 def explain_conversion(name: str) -> str:
@@ -57,7 +57,7 @@ def explain_conversion(name: str) -> str:
     >>> explain_conversion("study.ped")
     'Convert it: plink1.9 --file study --make-bed --out study.'
     """
-    ending = ending_of(name, tuple(CONVERT))
+    ending = find_ending(name, tuple(CONVERT))
     if not ending:
         return ""
     return f"Convert it: {CONVERT[ending].format(name=name[: -len(ending)], file=name)}."

@@ -156,7 +156,7 @@ def open_h5py(path: Path) -> Iterator[Any]:
 
 
 @contextmanager
-def trying(path: Path) -> Iterator[None]:
+def try_in_child(path: Path) -> Iterator[None]:
     """Let a child process read an HDF5 file first, while this one imports what it needs to read it.
 
     A damaged file can crash the HDF5 library, and with it the process. If it does so in the child, or the child never
@@ -234,7 +234,7 @@ def open_hdf5(path: Path, dataset: str | None = None) -> Source:
     ...     gramian.open(f"{folder}/x.h5::a/b")
     DenseSource(3 x 3, float64)
     """
-    with reading(path, "a readable HDF5 file"), trying(path):
+    with reading(path, "a readable HDF5 file"), try_in_child(path):
         load_h5py()
     with open_h5py(path) as file:
         name = choose_dataset(_tables(file), dataset)

@@ -644,7 +644,7 @@ class Genotypes(Source):
         index = self.snp_index[start:stop]
         if self.values is None:
             return self._bytes[index]
-        return gpu().uploads.padded_rows(self.values, to_device(index, self.values.device))
+        return gpu().uploads.pad_rows(self.values, to_device(index, self.values.device))
 
     def read_into(self, start: int, stop: int, out: npt.NDArray[np.uint8]) -> None:
         """Copy SNPs start to stop, as stored, by all threads; of a file, without mapping its pages."""
@@ -665,10 +665,10 @@ class Genotypes(Source):
     def on(self, device: Any) -> Genotypes:
         """These SNPs with their bytes on a device, a ``torch.device``, at whole words; counts that are known stay."""
         on, here = gpu().uploads, self.values is not None and self.values.device == device
-        if here and on.aligned(self.values):
+        if here and on.is_aligned(self.values):
             return self
         if here:  # rows of a tensor on a GPU that are read byte by byte are read many times as fast from a padded copy
-            bytes_ = on.padded_rows(self.values, to_device(self.snp_index, device))
+            bytes_ = on.pad_rows(self.values, to_device(self.snp_index, device))
         else:
             bytes_ = on.upload(self.read_into, self.shape[1], self.width, device)
         moved = Genotypes(bytes_, self._all_samples, self.snps, sample_index=self.sample_index)
@@ -827,8 +827,8 @@ def open_bed(path: str | os.PathLike[str], bim: Any = None, fam: Any = None) -> 
         )
     if head[2] not in (SNP_MAJOR, SAMPLE_MAJOR):
         raise ValueError(f"{bed}: the third byte is {head[2]:02x}; 01 (SNP-major) or 00 (sample-major) was expected.")
-    samples = read_fam(_beside(bed, ".fam") if fam is None else Path(fam))
-    snps = read_bim(_beside(bed, ".bim") if bim is None else Path(bim))
+    samples = read_fam(_find_companion(bed, ".fam") if fam is None else Path(fam))
+    snps = read_bim(_find_companion(bed, ".bim") if bim is None else Path(bim))
     n, p = len(samples), len(snps)
     width = -(-n // 4)
     rows, row, of, each = (p, width, n, "SNPs") if head[2] == SNP_MAJOR else (n, -(-p // 4), p, "samples")
@@ -899,7 +899,7 @@ def stack_genotypes(parts: Sequence[Genotypes], names: Sequence[str]) -> Genotyp
     return Genotypes(rows, first.samples, snps, snp_index=index, remarks=remarks)
 
 
-def _beside(bed: Path, suffix: str) -> Path:
+def _find_companion(bed: Path, suffix: str) -> Path:
     """The file of a fileset with another ending, gzipped where only that is there."""
     plain = (bed.with_suffix("") if bed.suffix == ".gz" else bed).with_suffix(suffix)
     gzipped = plain.with_name(plain.name + ".gz")

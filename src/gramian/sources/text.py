@@ -27,7 +27,7 @@ import numpy.typing as npt
 from gramian.compute.devices import refuse_beyond_device
 from gramian.sources.arrays import WHOLE
 from gramian.sources.errors import Argument, SourceError
-from gramian.sources.files import load_pyarrow, marked_encoding, open_unpacked
+from gramian.sources.files import find_encoding, load_pyarrow, open_unpacked
 
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "-nan", "null", "NULL", "?", ".")
 ABSENT = frozenset(MISSING)
@@ -408,7 +408,7 @@ def sniff(
     """Find out how a text table is written from its first 64 KiB, or more where two lines take more."""
     if encoding is None:
         with open_unpacked(path) as file:
-            encoding = marked_encoding(file.read(512)) or "utf-8"
+            encoding = find_encoding(file.read(512)) or "utf-8"
     with open_text(path, encoding) as file:
         head = file.read(HEAD)
         while head.strip().count(b"\n") < 2 and (more := file.read(len(head) or 1)):

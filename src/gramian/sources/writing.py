@@ -185,7 +185,7 @@ def write_whole_folder(
             except OSError:  # another program was faster
                 inside = home / folder.name
                 os.rename(folder, inside)
-                folder = stack.enter_context(_removed(inside))
+                folder = stack.enter_context(_remove_at_end(inside))
         paths = [home / name for name in names or sorted(os.listdir(folder))]
         if paths:
             refuse_existing(paths, overwrite=overwrite)  # another program may have been faster
@@ -236,14 +236,14 @@ def _hidden_folder(home: Path) -> Iterator[Path]:
             if (held := _lock(folder)) is not None:
                 break  # else another program took it for abandoned before it was locked
     try:
-        with _removed(folder):
+        with _remove_at_end(folder):
             yield folder
     finally:
         os.close(held[0])
 
 
 @contextmanager
-def _removed(folder: Path) -> Iterator[Path]:
+def _remove_at_end(folder: Path) -> Iterator[Path]:
     """Remove a folder in the end."""
     LIVING.add(folder)
     try:

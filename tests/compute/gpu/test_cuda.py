@@ -109,7 +109,7 @@ LINES = ((1.0, 0.0), (0.0, 1.0))  # copies of the allele, and whether a genotype
 def test_cuda_genotype_products(mode: str, columns: int) -> None:
     p, width = 2500, 1300
     made = torch.randint(0, 256, (p, width), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
-    packed = uploads.padded_rows(made.to(GPU))
+    packed = uploads.pad_rows(made.to(GPU))
     copies, seen = (genotypes.decode(packed, torch.tensor([pair] * p, device=GPU), torch.float64) for pair in LINES)
     mean, slope = copies.sum(dim=1) / seen.sum(dim=1), normal(p).abs() + 0.5
     line = torch.stack([slope, -slope * mean], dim=1)  # centred, as they are multiplied

@@ -19,7 +19,7 @@ from gramian.compute.gpu import genotypes as loops
 from gramian.compute.gpu import genotypes as tensor
 from gramian.compute.gpu import launch
 
-INTERPRETED = launch._installed() and not torch.cuda.is_available()
+INTERPRETED = launch._has_triton() and not torch.cuda.is_available()
 has_triton = pytest.mark.skipif(not INTERPRETED, reason="Triton is not installed, or compiles for the GPU here")
 TILES = tuple(tensor.ADJOINT.values())  # before tests shrink them
 WAYS = [pytest.param("triton", marks=has_triton), "torch"]

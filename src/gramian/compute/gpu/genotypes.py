@@ -84,7 +84,7 @@ def adjoint(
         U = prepare_columns(U, packed.shape[1], mode)
     if isinstance(U, Tensor):
         out = torch.zeros((packed.shape[0], U.shape[1]), dtype=torch.float64, device=packed.device)
-        for snps, samples, Z in _decoded_tiles(packed, line, U.dtype):
+        for snps, samples, Z in _decode_tiles(packed, line, U.dtype):
             out[snps] += multiply(Z[:, : len(U[samples])], U[samples])
         return out
     return torch.cat([_tensor_adjoint(packed, line, part, missing) for part in U], dim=1)
@@ -112,7 +112,7 @@ def product(
     if out is None:
         out = torch.zeros((4 * packed.shape[1], W.shape[1]), dtype=torch.float64, device=packed.device)
     if mode == "double" or not uses_triton(packed):
-        for snps, samples, Z in _decoded_tiles(packed, line, W.dtype):
+        for snps, samples, Z in _decode_tiles(packed, line, W.dtype):
             out[samples] += multiply(Z.T, W[snps])
         return out
     start = 0
@@ -131,7 +131,7 @@ def working_bytes(width: int, rows: int, columns: int, mode: str) -> int:
     >>> working_bytes(122_000, 16_384, 24, "accurate") < 2**30
     True
     """
-    n, C = 4 * width, _padded_columns(PARTS.get(mode, 1) * min(columns, COLUMNS))
+    n, C = 4 * width, _round_up(PARTS.get(mode, 1) * min(columns, COLUMNS))
     samples = 8 * n * columns + 2 * n * C  # the result, and the parts of the other factor
     sums = 4 * C * max(rows * -(-width // PART_BYTES), n * -(-rows // PART_SNPS))
     return samples + sums + 24 * rows * columns + 8 * TILE_BYTES
@@ -212,7 +212,7 @@ def multiply(A: Tensor, B: Tensor) -> Tensor:
         return A @ B
 
 
-def _decoded_tiles(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Iterator[tuple[slice, slice, Tensor]]:
+def _decode_tiles(packed: Tensor, line: Tensor, dtype: torch.dtype) -> Iterator[tuple[slice, slice, Tensor]]:
     """(SNPs, samples, their standardised genotypes) of tiles that are decoded together."""
     p, width = packed.shape
     many = min(SAMPLES, width)
@@ -267,7 +267,7 @@ class PreparedColumns(NamedTuple):
     sums: Tensor
 
 
-def _padded_columns(columns: int) -> int:
+def _round_up(columns: int) -> int:
     """Columns up to the next power of two."""
     return max(LEAST, 1 << (columns - 1).bit_length())
 
@@ -275,7 +275,7 @@ def _padded_columns(columns: int) -> int:
 def _halves(X: Tensor, rows: int, mode: str, scale: Tensor, grids: tuple[float, ...] | None = None) -> Tensor:
     """X times scale in half-precision parts, side by side, with zeros below and beside; multiples of grids if given."""
     n, c = X.shape
-    parts = torch.zeros((rows, _padded_columns(PARTS[mode] * c)), dtype=torch.float16, device=X.device)
+    parts = torch.zeros((rows, _round_up(PARTS[mode] * c)), dtype=torch.float16, device=X.device)
     left = X * scale
     for i in range(PARTS[mode]):
         parts[:n, i * c : (i + 1) * c] = left if grids is None else (left / grids[i]).round_() * grids[i]
@@ -296,7 +296,7 @@ def samples_factor(U: Tensor, width: int, mode: str) -> PreparedColumns:
     digits in them. Two parts are therefore whole multiples of two grids: a tile's sums of them are whole numbers below
     2²⁴, which float32 holds exactly, however it rounds. What is lost is the second grid, 2⁻²² of the largest entry.
     """
-    tile = ADJOINT[_padded_columns(PARTS[mode] * U.shape[1])].bytes
+    tile = ADJOINT[_round_up(PARTS[mode] * U.shape[1])].bytes
     scale = _scale(U.abs().amax(dim=0))
     X, grids = U.float() if U.dtype == torch.float64 else U, GRIDS if PARTS[mode] == len(GRIDS) else None
     parts = _halves(X, -(-width // tile) * 4 * tile, mode, scale.float(), grids)
@@ -364,7 +364,7 @@ def _tensor_product(packed: Tensor, line: Tensor, W: Tensor, mode: str, missing:
     levels = _levels_line(line)
     A, B = levels[:, :1] * W, levels[:, 1:2] * W
     scale = _scale(A.abs().amax(dim=0), B.abs().amax(dim=0))
-    C = _padded_columns(PARTS[mode] * W.shape[1])
+    C = _round_up(PARTS[mode] * W.shape[1])
     tiles = PRODUCT[C]
     # how many sums the SNPs are shared out to, and the SNPs of each
     parts = max(-(-p // PART_SNPS), min(-(-p // PROGRAMS), -(-PROGRAMS // (2 * -(-width // tiles.bytes)))))

@@ -14,13 +14,13 @@ _interpreting = False
 
 
 @cache
-def _installed() -> bool:
+def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
 def uses_triton(x: torch.Tensor) -> bool:
     """Whether Triton's kernels serve a tensor: on a GPU, or on the CPU inside :func:`interpret_kernels`."""
-    return _installed() and (x.is_cuda or (_interpreting and x.device.type == "cpu"))
+    return _has_triton() and (x.is_cuda or (_interpreting and x.device.type == "cpu"))
 
 
 @contextmanager

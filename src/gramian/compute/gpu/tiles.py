@@ -243,7 +243,7 @@ class KernelPairs(ABC):
 
     def times(self, V: Tensor) -> Tensor:
         """K V."""
-        sizes, V, total = self._scaled(V, self.shape[0])
+        sizes, V, total = self._scale_columns(V, self.shape[0])
         for rows in slices(self.shape[0], self._height()):
             for columns in slices(self.shape[1], COLUMNS):
                 total[rows] += multiply_wide(self.block(rows, columns), V[columns])
@@ -251,7 +251,7 @@ class KernelPairs(ABC):
 
     def transposed_times(self, U: Tensor) -> Tensor:
         """Kᵀ U."""
-        sizes, U, total = self._scaled(U, self.shape[1])
+        sizes, U, total = self._scale_columns(U, self.shape[1])
         for rows in slices(self.shape[0], self._height()):
             for columns in slices(self.shape[1], COLUMNS):
                 total[columns] += multiply_wide(self.block(rows, columns).T, U[rows])
@@ -259,7 +259,7 @@ class KernelPairs(ABC):
 
     def symmetric_times(self, V: Tensor) -> Tensor:
         """K V for a symmetric K: chunks above the diagonal serve twice."""
-        sizes, V, total = self._scaled(V, self.shape[0])
+        sizes, V, total = self._scale_columns(V, self.shape[0])
         for rows in slices(self.shape[0], self._height()):
             for columns in slices(self.shape[0], COLUMNS, rows.start):
                 tile = self.block(rows, columns)
@@ -274,7 +274,7 @@ class KernelPairs(ABC):
         """Kᵀ diag(w) K V, each chunk of rows evaluated once where it fits."""
         if self.two_products or self.shape[1] > most_entries(self.device) // 64:
             return self.transposed_times(weigh_rows(self.times(V), w))
-        sizes, V, total = self._scaled(V, self.shape[1])
+        sizes, V, total = self._scale_columns(V, self.shape[1])
         for rows in slices(self.shape[0], self._height(self.shape[1])):
             tile = self.block(rows, slice(0, self.shape[1]))
             U = weigh_rows(multiply_wide(tile, V), None if w is None else w[rows])
@@ -285,7 +285,7 @@ class KernelPairs(ABC):
     def block(self, rows: Part, columns: Part) -> Tensor:
         """k(X[rows], Z[columns]) as a new tensor."""
 
-    def _scaled(self, V: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _scale_columns(self, V: Tensor, n: int) -> tuple[Tensor, Tensor, Tensor]:
         """Powers of two, the columns divided by them, and zeros for their sums."""
         sizes = column_powers(V)
         zeros = torch.zeros((n, V.shape[1]), dtype=torch.float64, device=self.device)

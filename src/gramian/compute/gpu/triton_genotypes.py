@@ -232,7 +232,7 @@ def _spread(x):
 
 
 @triton.jit
-def _unpacked(sums, out, place, inside, BB: tl.constexpr):
+def _add_counters(sums, out, place, inside, BB: tl.constexpr):
     """Add counters of a byte, summed over rows, to those of each of the four genotypes."""
     for lane in tl.static_range(4):
         found = tl.sum((sums >> (8 * lane)) & 255, axis=0)
@@ -259,6 +259,6 @@ def sample_counts_kernel(P, stride, out, p, limit, width, BR: tl.constexpr, BB: 
         none += _spread(both)
     inside = i < width
     place = 4 * i
-    _unpacked(missing, out, place, inside, BB)
-    _unpacked(one, out + 4 * width, place, inside, BB)
-    _unpacked(none, out + 8 * width, place, inside, BB)
+    _add_counters(missing, out, place, inside, BB)
+    _add_counters(one, out + 4 * width, place, inside, BB)
+    _add_counters(none, out + 8 * width, place, inside, BB)

@@ -102,7 +102,7 @@ def expanded_sums(
 
 
 @triton.jit
-def _whitened(Y, ROOTS, CENTRES, SHIFTS, k, i, D: tl.constexpr, PRECISION: tl.constexpr, T: tl.constexpr):
+def _whiten(Y, ROOTS, CENTRES, SHIFTS, k, i, D: tl.constexpr, PRECISION: tl.constexpr, T: tl.constexpr):
     """R_k(x − μ_k): the difference is taken first, so that nothing cancels, and what rounding μ_k lost is added."""
     E = Y - tl.load(CENTRES + k * D + i)[:, None]
     R = tl.load(ROOTS + k * D * D + i[:, None] * D + i[None, :])
@@ -139,7 +139,7 @@ def whitened_shares(
     Y = _tile(X, r, i, n, d, row, column, T)
     L = tl.zeros((K, ROWS), T) - 1e30
     for k in range(components):
-        y = _whitened(Y, ROOTS, CENTRES, SHIFTS, k, i, D, PRECISION, T)
+        y = _whiten(Y, ROOTS, CENTRES, SHIFTS, k, i, D, PRECISION, T)
         q = tl.load(CONSTANTS + k) - 0.7213475204444817 * tl.sum(y * y, 0)  # ½ log₂ e
         L = tl.where((kk == k)[:, None], q[None, :], L)
     R, each = _shares(L, _weights(W, r, n, T, WEIGHTED), least)
@@ -179,7 +179,7 @@ def whitened_sums(
         R = tl.load(SHARES + tl.cast(k, tl.int64) * n + r, mask=r < n, other=0.0)
         if tl.max(R, 0) > 0:
             Y = _tile(X, r, i, n, d, row, column, T)
-            y = _whitened(Y, ROOTS, CENTRES, SHIFTS, k, i, D, PRECISION, T)
+            y = _whiten(Y, ROOTS, CENTRES, SHIFTS, k, i, D, PRECISION, T)
             z = y * R[None, :]
             count += R
             first += tl.sum(z, 1)

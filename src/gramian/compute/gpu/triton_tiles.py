@@ -362,8 +362,8 @@ class TritonPairs(KernelPairs):
     def _multiply(self, here: str, there: str, n: int, V: Tensor, group: int) -> Tensor:
         """One group of columns by the tiles of all rows."""
         if self._kind == "long" and group > 1:
-            return self._written(here, there, n, V)
-        stored, lift = self._stored(V)
+            return self._multiply_in_chunks(here, there, n, V)
+        stored, lift = self._lay_out(V)
         X, Z, width = self._points(here), self._points(there), stored.shape[1]
         rows, columns, warps, stages = _tile_products(self._kind, width)
         across = stored.shape[0]
@@ -381,7 +381,7 @@ class TritonPairs(KernelPairs):
             total = (total[:, : width // 2] + total[:, width // 2 :]) / (lift * LIFT)
         return total[:, :group]
 
-    def _written(self, here: str, there: str, n: int, V: Tensor) -> Tensor:
+    def _multiply_in_chunks(self, here: str, there: str, n: int, V: Tensor) -> Tensor:
         """The same for points of many features: chunks of K are written down and multiplied by the library.
 
         A kernel that multiplies blocks of points inside its loop over columns, and then the tile, gives wrong numbers
@@ -407,7 +407,7 @@ class TritonPairs(KernelPairs):
     def _symmetric(self, V: Tensor) -> Tensor:
         """One column by the tiles on and above the diagonal."""
         X, Z = self._points("left"), self._points("right")
-        stored, lift = self._stored(V)
+        stored, lift = self._lay_out(V)
         side, warps, stages = SYMMETRIC[self._kind]
         blocks, ldx = -(-self.n // side), self._strides(X, Z)[0]
         out = torch.zeros(self.n, dtype=torch.float64, device=V.device)
@@ -451,7 +451,7 @@ class TritonPairs(KernelPairs):
     def _pieces(self, width: int) -> int:
         return self.chosen.pieces if width > 1 else 0
 
-    def _stored(self, V: Tensor) -> tuple[Tensor, float]:
+    def _lay_out(self, V: Tensor) -> tuple[Tensor, float]:
         """V padded with zeros, as two fp16 pieces side by side where it is multiplied so; and the tile's factor."""
         (m, k), high = V.shape, -(-max(len(V), 1) // PAD) * PAD
         if not self._pieces(k):

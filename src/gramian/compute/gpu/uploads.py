@@ -28,21 +28,21 @@ def row_bytes(width: int) -> int:
     return -(-width // ALIGNED) * ALIGNED
 
 
-def aligned(packed: Tensor) -> bool:
+def is_aligned(packed: Tensor) -> bool:
     """Whether rows start at whole words, so that they are read as such."""
     return bool(packed.stride(1) == 1 and packed.stride(0) % 16 == 0 and packed.data_ptr() % 16 == 0)
 
 
-def padded_rows(packed: Tensor, index: Tensor | None = None) -> Tensor:
+def pad_rows(packed: Tensor, index: Tensor | None = None) -> Tensor:
     """A copy of rows, or of some of them, each at a multiple of 128 bytes.
 
     Examples
     --------
     >>> import torch
-    >>> from gramian.compute.gpu.uploads import aligned, padded_rows
+    >>> from gramian.compute.gpu.uploads import aligned, pad_rows
     >>> rows = torch.arange(6, dtype=torch.uint8).view(2, 3)
-    >>> found = padded_rows(rows, torch.tensor([1]))
-    >>> found.tolist(), found.stride(), aligned(found)
+    >>> found = pad_rows(rows, torch.tensor([1]))
+    >>> found.tolist(), found.stride(), is_aligned(found)
     ([[3, 4, 5]], (128, 1), True)
     """
     count, width = len(packed) if index is None else len(index), packed.shape[1]

@@ -187,9 +187,9 @@ class Laplace(LocationScale):
         top = (b - theta[0]) / theta[1]
         near = np.where(z >= 0, z, -top)  # distance of the nearer end, where both are on one side
         with np.errstate(invalid="ignore", over="ignore"):
-            beside = -near - np.log(2.0) + log1mexp(-width)
+            outside = -near - np.log(2.0) + log1mexp(-width)
             across = np.log(-0.5 * (np.expm1(np.minimum(z, 0.0)) + np.expm1(-np.maximum(top, 0.0))))
-        return np.asarray(np.where(near >= 0, beside, across))
+        return np.asarray(np.where(near >= 0, outside, across))
 
     def closed_form(self, sample: Sample) -> Array:
         """Median and mean distance from it."""
