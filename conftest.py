@@ -1,4 +1,4 @@
-"""What is collected: tests, and the examples in ``src``; with torch or Triton only where these are installed."""
+"""What is collected: tests, and the examples in ``src``; with torch, Triton or Numba only where these are installed."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,17 +7,19 @@ import pytest
 
 TESTS = Path(__file__).parent / "tests"
 LOOPS = Path(__file__).parent / "src" / "gramian" / "compute" / "gpu"
-TORCH, TRITON = find_spec("torch") is not None, find_spec("triton") is not None
+TORCH, TRITON, NUMBA = (find_spec(name) is not None for name in ("torch", "triton", "numba"))
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out what only helps the tests, and modules of compute.gpu that load torch or Triton where it is absent.
+    """Leave out what only helps the tests, and modules that load torch, Triton or Numba where it is absent.
 
     ``--doctest-modules`` imports every module it collects: one that helps the tests may need what is not installed.
     """
     if TESTS in collection_path.parents and collection_path.suffix == ".py":
         return not collection_path.name.startswith("test_") or None
     if not TORCH and (collection_path == LOOPS or LOOPS in collection_path.parents):
+        return True
+    if not NUMBA and collection_path == LOOPS.parent / "compiled.py":
         return True
     if not TRITON and collection_path.parent == LOOPS and collection_path.name in _of_triton():
         return True

@@ -4,6 +4,11 @@
 ``.bed`` file, from start to its ``.eigenvec`` and ``.eigenval`` files; wall time and peak memory are those of the
 process. The agreement is the smallest |cos| between the components that stand out of the noise and those of our exact
 mode. Programs that are not installed are left out and named.
+
+With ``--cohort 3192x500568`` (people × SNPs of three populations, neighbours correlated, 1 % missing) the steps before
+the components are measured instead: pruning, kinship of all pairs, and ``gramian pca --auto`` from the file to its
+report beside ``plink2 --pca approx`` alone. Lists of both programs are compared line by line. ``--steps`` takes some of
+them; ``--note`` adds a line to the results, such as what else the machine did.
 """
 
 import argparse
@@ -39,7 +44,8 @@ child = os.fork()
 if child == 0:
     os.execvp(sys.argv[1], sys.argv[1:])
 _, status, usage = os.wait4(child, 0)
-sys.stderr.write(f"\\n{time.perf_counter() - start} {usage.ru_maxrss}\\n")
+processor = usage.ru_utime + usage.ru_stime
+sys.stderr.write(f"\\n{time.perf_counter() - start} {usage.ru_maxrss} {processor}\\n")
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 REST = 5.0  # seconds between runs: the processor's clock recovers
@@ -54,6 +60,7 @@ class Run:
     megabytes: float
     vectors: Any
     said: str
+    processor: float = 0.0  # seconds of all cores
 
 
 def simulated(folder: Path, snps: int) -> Path:
@@ -73,9 +80,9 @@ def run(name: str, command: list[str], out: Path) -> Run:
     done = subprocess.run([sys.executable, "-S", "-c", LAUNCH, *command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name} failed:\n{done.stdout}{done.stderr}")
-    seconds, kilobytes = done.stderr.strip().splitlines()[-1].split()
-    vectors = eigenvectors(out.with_suffix(".eigenvec"))
-    return Run(name, float(seconds), float(kilobytes) / 1024, vectors, done.stdout)
+    seconds, kilobytes, processor = map(float, done.stderr.strip().splitlines()[-1].split())
+    vectors = eigenvectors(out.with_suffix(".eigenvec")) if out.with_suffix(".eigenvec").exists() else None
+    return Run(name, seconds, kilobytes / 1024, vectors, done.stdout, processor)
 
 
 def eigenvectors(path: Path) -> Any:
@@ -115,6 +122,122 @@ def compared(folder: Path, snps: int, only: list[str] | None) -> list[Run]:
             command = [program, "--bfile", str(bed.with_suffix("")), *options, *threads, "--out", str(out)]
             runs.append(shown(run(name, command, out)))
     return runs
+
+
+@dataclass(frozen=True)
+class StepOfCohort:
+    """What plink2 and we do to the same fileset, and the lists that have to be the same, by their endings."""
+
+    name: str
+    theirs: list[str]
+    ours: list[str]
+    lists: tuple[tuple[str, str], ...] = ()
+
+
+PRUNE_LISTS, KING_LISTS = ((".prune.in",) * 2, (".prune.out",) * 2), ((".king.cutoff.in.id",) * 2,)
+STEPS = {
+    **{
+        f"prune {' '.join(window)}": StepOfCohort(
+            f"`--indep-pairwise {' '.join(window)}`",
+            ["--indep-pairwise", *window],
+            # the Debian plink2 has the order of PLINK 1.9; that of PLINK 2 since 2023 is ours by default
+            ["prune", "FILE", "--indep-pairwise", *window, "--order", "plink1", "--out", "OUT"],
+            PRUNE_LISTS,
+        )
+        for window in (["50", "5", "0.2"], ["200", "20", "0.2"], ["1000", "100", "0.2"], ["500kb", "1", "0.2"])
+    },
+    "king cutoff": StepOfCohort(
+        "`--king-cutoff 0.0884`",
+        ["--king-cutoff", "0.0884"],
+        ["king", "FILE", "--cutoff", "0.0884", "--out", "OUT"],
+        KING_LISTS,
+    ),
+    "king table": StepOfCohort(
+        "`--make-king-table`, all pairs", ["--make-king-table"], ["king", "FILE", "--out", "OUT"], ((".kin0",) * 2,)
+    ),
+    "auto": StepOfCohort(
+        "`gramian pca --auto` beside `plink2 --pca 10 approx`",
+        ["--pca", str(COMPONENTS), "approx"],
+        ["pca", "FILE", "--auto", "-k", str(COMPONENTS), "--out", "OUT.results"],
+    ),
+}
+
+
+def cohort(folder: Path, people: int, snps: int) -> Path:
+    """The file of three populations whose neighbouring SNPs are correlated, made once."""
+    path = folder / f"cohort-{people}x{snps}.bed"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        print(f"simulating {people} × {snps}", flush=True)
+        groups = [f"pop{3 * i // people + 1}" for i in range(people)]
+        simulate_genotypes(path, snps, groups=groups, fst=0.01, ld=0.5, missing=0.01, seed=1)
+    return path
+
+
+def measured(bed: Path, step: StepOfCohort, times: int, threads: int) -> tuple[Run, Run | None, str]:
+    """Ours, and plink2's if it is there, each the fastest of some runs, and whether their lists are the same."""
+    here, there = bed.with_name("ours"), bed.with_name("theirs")
+    named = {"FILE": str(bed), "OUT": str(here), "OUT.results": f"{here}.results"}
+    command = [sys.executable, "-m", "gramian", *(named.get(word, word) for word in step.ours), "--force"]
+    command += ["--threads", str(threads)]
+    theirs = ["plink2", "--bfile", str(bed.with_suffix("")), *step.theirs, "--threads", str(threads)]
+    ours_all, theirs_all = [], []
+    for _ in range(times):  # in turns: what else the machine does befalls both
+        ours_all.append(run("gramian", command, here))
+        if shutil.which("plink2"):
+            theirs_all.append(run("plink2", [*theirs, "--out", str(there)], there))
+    ours = min(ours_all, key=lambda found: found.seconds)
+    peer = min(theirs_all, key=lambda found: found.seconds) if theirs_all else None
+    same = [
+        Path(f"{here}{mine}").read_bytes() == Path(f"{there}{other}").read_bytes()
+        for mine, other in (step.lists if peer else ())
+    ]
+    verdict = ("equal" if all(same) else "NOT equal") if same else ""
+    print(
+        f"{step.name}: {ours.seconds:.1f} s" + (f", plink2 {peer.seconds:.1f} s {verdict}" if peer else ""), flush=True
+    )
+    return ours, peer, verdict
+
+
+def cohort_table(bed: Path, names: list[str], times: int, threads: int) -> list[str]:
+    """A row for each step: seconds of the wall and of processors, memory, and the ratio of the times."""
+    lines = [
+        "| step | gramian: s, CPU s, MB | plink2: s, CPU s, MB | plink2 ÷ gramian, s; CPU s | lists |",
+        "|---|---|---|---|---|",
+    ]
+    for name in names:
+        ours, peer, verdict = measured(bed, STEPS[name], times, threads)
+        cells = [
+            f"{found.seconds:.2f}, {found.processor:.2f}, {found.megabytes:.0f}" if found else ""
+            for found in (ours, peer)
+        ]
+        ratio = f"{peer.seconds / ours.seconds:.1f}; {peer.processor / ours.processor:.1f}" if peer else ""
+        lines.append(f"| {STEPS[name].name} | {cells[0]} | {cells[1]} | {ratio} | {verdict} |")
+    return lines
+
+
+def measure_cohorts(args: Any) -> int:
+    """Run the steps on each cohort, and add the tables to the results of the day."""
+    lines = [
+        "# From raw genotypes to components",
+        "",
+        " ".join((__doc__ or "").split()),
+        "",
+        "; ".join(versions()) + ".",
+    ]
+    lines += ["", f"Machine: {describe()}; {probe()}.", "", *args.note]
+    for shape in args.cohort:
+        people, snps = map(int, shape.lower().split("x"))
+        bed = cohort(args.folder, people, snps)
+        bed.read_bytes()  # into the page cache, for both alike
+        table = cohort_table(bed, args.steps or list(STEPS), args.times, args.threads)
+        threads = f"{args.threads} thread{'s' * (args.threads > 1)} each"
+        lines += ["", f"## {people:,} × {snps:,}, {threads}, fastest of {args.times}", "", *table]
+    out = ROOT / "bench" / "results" / f"genotypes-{datetime.now(UTC):%Y-%m-%d}.md"
+    before = out.read_text("utf-8") + "\n" if out.exists() else ""
+    out.write_text(before + "\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+    return 0
 
 
 def shown(found: Run) -> Run:
@@ -163,12 +286,19 @@ def main(argv: list[str] | None = None) -> int:
     made.add_argument("--folder", type=Path, help="where the simulated files are kept")
     made.add_argument("--snps", type=int, action="append", help="number of SNPs; 100,000 and 500,568 unless given")
     made.add_argument("--only", action="append", choices=[*OURS, *PEERS])
+    made.add_argument("--cohort", action="append", help="people x SNPs, as 3192x500568: the steps before components")
+    made.add_argument("--steps", action="append", choices=list(STEPS), help="of --cohort; all unless given")
+    made.add_argument("--times", type=int, default=1, help="runs of each step of --cohort, of which the fastest counts")
+    made.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of each program in --cohort")
+    made.add_argument("--note", action="append", default=[], help="a line for the results")
     args = made.parse_args(argv)
     if args.worker:
         worker(Path(args.worker[0]), args.worker[1], Path(args.worker[2]))
         return 0
     if args.folder is None:
         made.error("--folder is needed")
+    if args.cohort:
+        return measure_cohorts(args)
     lines = ["# Genotype PCA", "", " ".join((__doc__ or "").split()), "", "; ".join(versions()) + ".", ""]
     lines += [f"Machine: {describe()}; {probe()}.", ""]
     for snps in args.snps or (100_000, 500_568):

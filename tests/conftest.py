@@ -23,3 +23,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gramian"))
 def torch() -> Any:
     """Give the torch module, or skip the test and say why."""
     return pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Count bits of genotypes by NumPy alone, and by compiled loops where Numba is there, however little they are."""
+    if request.param == "compiled":
+        pytest.importorskip("numba", reason="numba is not installed (gramian[compiled])")
+    monkeypatch.setattr("gramian.compute.bits.LONG", 0.0 if request.param == "compiled" else float("inf"))
+    return str(request.param)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from gramian.compute import genotypes as loops
+from gramian.compute.bits import compiled_loops
 
 TABLES = st.tuples(st.integers(1, 7), st.integers(1, 21)).flatmap(
     lambda shape: arrays(np.int8, shape, elements=st.integers(-1, 2))
@@ -73,6 +74,19 @@ def test_counts_agree_with_counting(G: np.ndarray, random: object) -> None:
     assert np.array_equal(loops.snp_counts(packed, mask, len(kept)), want)
     by_sample = np.stack([(value == G).sum(axis=0) for value in (2, 1, 0, -1)], axis=1)
     assert np.array_equal(loops.sample_counts(packed)[:n], by_sample)
+
+
+@pytest.mark.parametrize(("p", "n", "kept"), [(1, 1, 1), (300, 7, 5), (40, 261, 200), (256, 2051, 2051)])
+def test_compiled_loops_count_the_same(p: int, n: int, kept: int) -> None:
+    pytest.importorskip("numba", reason="numba is not installed (gramian[compiled])")
+    compiled = compiled_loops(float("inf"))
+    rng = np.random.default_rng(n)
+    packed = loops.pack(rng.integers(-1, 3, (p, n)))
+    mask = loops.sample_mask(np.sort(rng.choice(n, kept, replace=False)), packed.shape[1])
+    for found, plain in zip(
+        loops.block_counts(packed, mask, kept, compiled), loops.block_counts(packed, mask, kept), strict=True
+    ):
+        assert np.array_equal(found, plain)
 
 
 def test_counters_of_a_byte_do_not_overflow() -> None:

@@ -108,6 +108,7 @@ def naive_prune(G: Genotypes, window: int | None, kb: int, step: int, r2: Fracti
     return removed
 
 
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("program", ["plink1.9", "plink2"])
 @pytest.mark.parametrize(
     ("seed", "n", "missing", "least"), [(0, 157, 0.0, 0.05), (1, 600, 0.01, 0.002), (2, 64, 0.1, 0.05)]
@@ -139,6 +140,7 @@ def test_stored_lists_of_plink() -> None:
         assert list(snps.id[found.removed]) == removed
 
 
+@pytest.mark.usefixtures("loops")
 @pytest.mark.skipif(not HAPMAP.exists(), reason="the HapMap 3 data are not here")
 @pytest.mark.parametrize("program", ["plink1.9", "plink2"])
 def test_lists_of_hapmap(program: str, tmp_path: Path) -> None:
@@ -154,6 +156,7 @@ def test_lists_of_hapmap(program: str, tmp_path: Path) -> None:
             path.unlink()
 
 
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("seed", range(4))
 def test_order_of_plink2_equals_naive_twin(seed: int) -> None:
     G = draw_cohort(seed, n=70, p=110, missing=0.05 * (seed % 2))
@@ -163,6 +166,7 @@ def test_order_of_plink2_equals_naive_twin(seed: int) -> None:
         assert_array_equal(found.removed, np.array(want) & (G.snps.chromosome != "0"))
 
 
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("seed", range(3))
 def test_clumps_equal_naive_twin(seed: int) -> None:
     G = draw_cohort(seed, n=80, p=90, missing=0.05)
@@ -193,10 +197,11 @@ def test_shared_sums_equal_plain_sums(seed: int, n: int, p: int) -> None:
         assert_array_equal(sums, matrix[i, j])
 
 
+@pytest.mark.usefixtures("loops")
 def test_the_number_of_threads_and_blocks_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     G = draw_cohort(5, n=300, p=500)
     want = prune(G, 30, 5, 0.1).kept
-    for name, value in (("NEW", (4, 4)), ("ROWS", 3), ("TILE", 4096)):
+    for name, value in (("NEW", (4, 4)), ("ROWS", 3), ("TILE", 4096), ("PLANES", 1)):
         monkeypatch.setattr(f"gramian.genetics.pruning.{name}", value)
         assert_array_equal(prune(G, 30, 5, 0.1).kept, want)
 

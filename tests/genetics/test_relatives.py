@@ -47,9 +47,13 @@ def naive_counts(calls: Array, i: int, j: int) -> list[int]:
     return [int(np.sum(part)) for part in found]
 
 
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("budget", [2**30, 2**10])
 def test_counts_and_kinship_pair_by_pair(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gramian.genetics.relatives.memory_budget", lambda: budget)
+    if budget < 2**20:  # several blocks of SNPs, and of people
+        monkeypatch.setattr("gramian.genetics.relatives.TURNED", 100)
+        monkeypatch.setattr("gramian.genetics.relatives.TILE", 7)
     G = draw_families(0, n=70, p=300)
     found = king(G)
     calls = G.calls(0, 300)
@@ -62,6 +66,7 @@ def test_counts_and_kinship_pair_by_pair(budget: int, monkeypatch: pytest.Monkey
     assert_allclose(found.kinship, 0.5 - (4 * none + one + other) / (4 * (both + np.minimum(one, other))))
 
 
+@pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("missing", [0.0, 0.02, 0.3])
 @pytest.mark.parametrize("least", [0.3, 0.0884, 0.0, -0.4])
 def test_pairs_that_may_be_related_are_all_found(missing: float, least: float) -> None:
@@ -100,6 +105,7 @@ def test_counts_on_a_device(where: str, least: float | None, missing: float, mon
                 assert_array_equal(getattr(here, name), getattr(there, name))
 
 
+@pytest.mark.usefixtures("loops")
 def test_some_people_and_snps_of_a_file() -> None:
     G = draw_families(2, n=50, p=200)
     rows, columns = np.arange(3, 50, 3), np.arange(0, 200, 2)
@@ -124,6 +130,7 @@ def test_stored_table_lists_and_matrix_of_plink(tmp_path: Path) -> None:
     assert_allclose(read.matrix[lower], stored["matrix"], atol=1e-6)
 
 
+@pytest.mark.usefixtures("loops")
 @needs_plink
 @pytest.mark.parametrize("seed", range(2))
 def test_plinks_own_run(seed: int, tmp_path: Path) -> None:
@@ -141,6 +148,7 @@ def test_plinks_own_run(seed: int, tmp_path: Path) -> None:
             assert (tmp_path / f"ours.{name}").read_text() == (tmp_path / f"x.{name}").read_text()
 
 
+@pytest.mark.usefixtures("loops")
 @needs_plink
 @pytest.mark.skipif(not HAPMAP.exists(), reason="the HapMap 3 data are not here")
 def test_hapmap(tmp_path: Path) -> None:

@@ -6,6 +6,10 @@ copies of A1, who was observed. Sums over the samples that two SNPs share are co
 
 from __future__ import annotations
 
+import importlib
+from functools import cache
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +20,43 @@ Integers = npt.NDArray[np.int64]
 
 MISSING = np.uint8(0x55)  # a byte of four missing genotypes
 HALF = np.uint64(0x5555555555555555)
+LONG = 0.5  # seconds of work from which on compiled loops are loaded
 PAIRS = 2**17  # words of a plane that are compared together: they stay in a core's cache
+
+
+def compiled_loops(seconds: float) -> ModuleType | None:
+    """The loops of ``gramian.compute.compiled`` for work that takes so long without them, where Numba is installed.
+
+    Numba is the extra ``compiled``. It loads in a quarter of a second, and compiles these loops in three, once on each
+    machine: for less than half a second of work, as for all where it is absent, there is nothing.
+    """
+    return _load_loops() if seconds >= LONG else None
+
+
+@cache
+def _load_loops() -> ModuleType | None:
+    if find_spec("numba") is None:
+        return None
+    try:
+        return importlib.import_module("gramian.compute.compiled")
+    except ImportError:  # of a Numba that does not know this NumPy
+        return None
+
+
+def pad_to_words(packed: Bytes, multiple: int) -> npt.NDArray[np.uint64]:
+    """Rows of bytes as words, a multiple of so many; what is added is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.compute.bits import pad_to_words
+    >>> pad_to_words(np.zeros((2, 3), np.uint8), 4).shape
+    (2, 4)
+    """
+    rows, width = packed.shape
+    padded = np.full((rows, -(-width // (8 * multiple)) * 8 * multiple), MISSING)
+    padded[:, :width] = packed
+    return padded.view(np.uint64)
 
 
 class SharedSums(NamedTuple):
@@ -75,10 +115,7 @@ def shared_sums(packed: Bytes, first: npt.NDArray[np.intp], second: npt.NDArray[
     >>> [int(value[0]) for value in shared_sums(packed, np.array([0]), np.array([1]))]
     [3, 0, 1, 2, 3, 2]
     """
-    rows, width = packed.shape
-    padded: Any = np.full((rows, -(-width // 8) * 8), MISSING)
-    padded[:, :width] = packed
-    words = padded.view(np.uint64)
+    words = pad_to_words(packed, 1)
     low, high = words & HALF, (words >> np.uint64(1)) & HALF
     observed, homozygous, two = (high | ~low) & HALF, ~(low ^ high) & HALF, ~(low | high) & HALF
     found = np.empty((6, len(first)), dtype=np.int64)

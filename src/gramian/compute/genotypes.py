@@ -8,10 +8,13 @@ than multiplying them takes: a compiled loop is not needed.
 from __future__ import annotations
 
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from gramian.compute.bits import pad_to_words
 
 Bytes = npt.NDArray[np.uint8]
 SampleMask = npt.NDArray[np.uint64]
@@ -119,6 +122,35 @@ def sample_counts(packed: Bytes) -> Counts:
             found[kind] += words.view(np.uint8)
     one, none, missing = found
     return np.stack([rows - one - none - missing, one, none, missing], axis=1)
+
+
+def block_counts(packed: Bytes, mask: SampleMask, n: int, compiled: ModuleType | None = None) -> tuple[Counts, Counts]:
+    """Both of :func:`snp_counts` and :func:`sample_counts`, by compiled loops where they are given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.compute.genotypes import block_counts, pack, sample_mask
+    >>> packed = pack([[2, 1, 0, -1], [2, 2, 0, 0]])
+    >>> [found.tolist() for found in block_counts(packed, sample_mask(np.arange(4), 1), 4)]
+    [[[1, 1, 1, 1], [2, 0, 2, 0]], [[2, 0, 0, 0], [1, 1, 0, 0], [0, 0, 2, 0], [0, 0, 1, 1]]]
+    """
+    if compiled is None:
+        return snp_counts(packed, mask, n), sample_counts(packed)
+    (rows, width), words = packed.shape, pad_to_words(packed, compiled.VECTOR)
+    kept = np.zeros(words.shape[1], np.uint64)
+    kept[: len(mask)] = mask
+    by_snp, found = np.empty((rows, 3), np.int64), np.zeros((3, 4, 8 * words.shape[1]), np.int64)
+    for start in range(0, rows, SUM):
+        bits = np.zeros(found.shape, np.uint8)
+        compiled.count_calls(words[start : start + SUM], kept, by_snp[start : start + SUM], *bits)
+        found += bits
+    by_sample = found[:, :, :width].transpose(0, 2, 1).reshape(3, 4 * width)
+    counted = []
+    for (low, high, none), of in ((by_snp.T, n), (by_sample, rows)):
+        missing, one = low - none, high - none
+        counted.append(np.stack([of - missing - one - none, one, none, missing], axis=1))
+    return counted[0], counted[1]
 
 
 class Decoder:

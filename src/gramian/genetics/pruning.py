@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gramian.compute.bits import hide, shared_sums
+from gramian.compute.bits import compiled_loops, hide, pad_to_words, shared_sums
 from gramian.compute.genotypes import Decoder
-from gramian.compute.threads import parallel
+from gramian.compute.threads import parallel_each
 from gramian.genetics.filters import genome_order
 from gramian.genetics.genotypes import count_alleles
 from gramian.genetics.text import list_few, one_field
@@ -36,6 +36,8 @@ TIE = 1 + 2.0**-44  # frequencies that differ by less are equal, however they we
 NEW = (64, 256)  # fewest and most SNPs that enter the window together
 ROWS = 256  # SNPs compared with all others of the window in one product
 TILE = 2**20  # decoded genotypes at a time, which stay in a core's cache
+SECONDS = 5e-9  # for a genotype, by products in float32
+PLANES = 2**20  # packed bytes that enter the window together where loops are compiled
 
 
 class Window(NamedTuple):
@@ -218,6 +220,7 @@ def prune(
     window = Window.read(window)
     check_choice("order", order, ORDERS)
     view, runs, snps = _prepare(source, window, step, r2, least_founders)
+    loops = compiled_loops(view.shape[0] * view.shape[1] * SECONDS)
 
     def prune_run(start: int, stop: int) -> Mask:
         m, position = stop - start, view.snps.position[start:stop]
@@ -230,6 +233,11 @@ def prune(
         first = starts[entered]  # the SNP at which that window starts
         removed = bytearray((~snps.varies[start:stop]).tobytes())
         gone = np.frombuffer(removed, dtype=np.bool_)
+        if loops is not None:
+            decide = loops.prune_backwards if order == "plink2" else loops.prune_forwards
+            for planes, sums, which, begin in _enter(loops, view, start, stop, entered, first, gone):
+                decide(planes, sums, which, begin, entered, first, snps.major[start:stop], gone, view.shape[0], r2)
+            return gone.copy()
         major = snps.major[start:stop].tolist()
         for compare in _comparisons(view, snps, start, stop, entered, first):
             i, j = compare(gone, r2)
@@ -323,18 +331,18 @@ def _remove_by_run(
     removed, placed = np.zeros(source.shape[1], np.bool_), np.asarray(source.snps.chromosome != "0", dtype=np.bool_)
     total, done = int(placed.sum()), [0]
 
-    def work(share: Sequence[tuple[str, int, int]]) -> None:
-        for _, start, stop in share:
-            removed[start:stop] = find_removed(start, stop)
-            done[0] += stop - start
-            if progress is not None:
-                progress(done[0], total, "SNPs")
+    def work(run: tuple[str, int, int]) -> None:
+        _, start, stop = run
+        removed[start:stop] = find_removed(start, stop)
+        done[0] += stop - start
+        if progress is not None:
+            progress(done[0], total, "SNPs")
 
     longest_first = sorted((run for run in runs if run[0] != "0"), key=lambda run: run[1] - run[2])
     if len(longest_first) > 1:
-        parallel(work, longest_first)
-    else:  # the threads of BLAS share its products
-        work(longest_first)
+        parallel_each(work, longest_first)
+    elif longest_first:  # the threads of BLAS share its products
+        work(longest_first[0])
     monomorphic = int(np.count_nonzero(placed & ~snps.varies))
     return LdPruning(source, placed & ~removed, removed, monomorphic, view.shape[0], *settings)
 
@@ -381,6 +389,48 @@ class _SnpMoments(NamedTuple):
         return cls(varies, np.stack([a, -a * mean], axis=1), missing, (a * far) ** 2, np.maximum(mean, 2 - mean) / 2)
 
 
+def _hold_founders(view: Genotypes) -> tuple[Any, Any]:
+    """The bytes of each SNP that hold the people of a view, and in them a mask of their bits, if it hides any."""
+    held, _, _ = view.bytes_of(0, view.shape[0])
+    mask = np.zeros(view.width, np.uint8)
+    np.bitwise_or.at(mask, view.sample_index // 4, (3 << (2 * (view.sample_index % 4))).astype(np.uint8))
+    mask = mask[held]
+    return held, None if mask.min(initial=255) == 255 else mask
+
+
+def _enter(
+    loops: Any, view: Genotypes, start: int, stop: int, entered: Index, first: Index, gone: Mask
+) -> Iterator[tuple[Any, Any, Index, int]]:
+    """Yield the planes, sums and numbers of SNPs in the window, and the row from which on they are new.
+
+    Those that are gone when others enter are left out, and those that do not vary never enter: both are in ``gone``.
+    """
+    m = stop - start
+    held, mask = _hold_founders(view)
+    rows = np.zeros(0, np.intp)  # SNPs whose planes are kept
+    planes = sums = np.zeros(0)
+    lo = 0
+    while lo < m:
+        many = max(int(lo - first[lo]), PLANES // max(1, view.width), NEW[0])
+        hi = int(np.searchsorted(entered, entered[min(lo + many, m) - 1], side="right"))
+        fresh = lo + np.flatnonzero(~gone[lo:hi])
+        packed = view.packed(start + lo, start + hi)[:, held]
+        packed = packed if len(fresh) == hi - lo else packed[fresh - lo]
+        words = pad_to_words(packed if mask is None else hide(packed, mask), 2 * loops.VECTOR)
+        stay = np.flatnonzero((rows >= first[lo]) & ~gone[rows])
+        begin = len(stay)
+        kept, added = planes[stay], sums[stay]
+        planes = np.empty((begin + len(fresh), 3, words.shape[1] // 2), np.uint64)
+        sums = np.empty((len(planes), 3), np.int64)
+        if begin:
+            planes[:begin], sums[:begin] = kept, added
+        loops.make_planes(words, planes[begin:], sums[begin:])
+        rows = np.concatenate([rows[stay], fresh])
+        yield planes, sums, rows, begin
+        view.give_back()
+        lo = hi
+
+
 def _comparisons(
     view: Genotypes, snps: _SnpMoments, start: int, stop: int, entered: Index, first: Index
 ) -> Iterator[Callable[[Mask | None, float], tuple[Index, Index]]]:
@@ -390,10 +440,8 @@ def _comparisons(
     the threshold; those that are gone before are left out of i.
     """
     m, n = stop - start, view.shape[0]
-    held, _, width = view.bytes_of(0, n)
-    mask = np.zeros(view.width, np.uint8)
-    np.bitwise_or.at(mask, view.sample_index // 4, (3 << (2 * (view.sample_index % 4))).astype(np.uint8))
-    mask = mask[held]
+    held, mask = _hold_founders(view)
+    width = view.bytes_of(0, n)[2]
     known = np.zeros(0, np.intp)  # SNPs whose bytes are kept, and their bytes
     bytes_ = np.zeros((0, width), np.uint8)
     lo = 0
@@ -402,7 +450,7 @@ def _comparisons(
         many = int(np.clip(lo - first[lo], *NEW))
         hi = int(np.searchsorted(entered, entered[min(lo + many, m) - 1], side="right"))
         rows = view.packed(start + lo, start + hi)[:, held]
-        new = rows if mask.min() == 255 else hide(rows, mask)
+        new = rows if mask is None else hide(rows, mask)
 
         def compare(gone: Mask | None, r2: float, lo: int = lo, hi: int = hi, new: Any = new) -> tuple[Index, Index]:
             nonlocal known, bytes_
@@ -510,6 +558,7 @@ def clump(
     """
     window = Window.read(f"{kb:g}kb")
     view, runs, snps = _prepare(source, window, 1, r2, least_founders)
+    loops = compiled_loops(view.shape[0] * view.shape[1] * SECONDS)
     a1, alleles = count_alleles(view)
     p, minor = source.shape[1], np.minimum(a1, alleles - a1)
     rank = minor if importance is None else np.asarray(importance, dtype=np.float64)
@@ -522,8 +571,14 @@ def clump(
         first = np.searchsorted(source.snps.position[start:stop], source.snps.position[start:stop] - int(1000 * kb))
         gone = ~snps.varies[start:stop]
         mates: dict[int, list[int]] = {}
-        for compare in _comparisons(view, snps, start, stop, np.arange(stop - start), first):
-            for i, j in zip(*(part.tolist() for part in compare(None, r2)), strict=True):
+        entered = np.arange(stop - start)
+        if loops is not None:
+            blocks = _enter(loops, view, start, stop, entered, first, gone.copy())
+            found = (loops.find_pairs(*block, first, view.shape[0], r2).T for block in blocks)
+        else:
+            found = (compare(None, r2) for compare in _comparisons(view, snps, start, stop, entered, first))
+        for pairs in found:
+            for i, j in zip(*(part.tolist() for part in pairs), strict=True):
                 mates.setdefault(i, []).append(j)
                 mates.setdefault(j, []).append(i)
         kept = np.zeros(stop - start, np.bool_)

@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
+from gramian.compute.bits import compiled_loops, pad_to_words
 from gramian.compute.devices import TooLargeError, free_bytes, gpu, is_tensor, resolve, to_device, to_numpy
 from gramian.compute.genotypes import Decoder
 from gramian.compute.memory import available_memory, gibibytes
+from gramian.compute.threads import parallel_each
 from gramian.genetics.genotypes import count_alleles, is_autosomal
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import project
@@ -38,6 +40,10 @@ SNPS = 4096  # decoded at a time: with fewer, adding up the products takes as lo
 EXACT = 2**24  # counts up to which float32 is exact
 PAIR_BYTES = 40  # of a pair in the table
 ROWS = 4096  # people multiplied at a time on a GPU with all before them
+TURNED = 16_384  # SNPs whose bits are turned at a time, from rows of SNPs into rows of people
+SECONDS = 1e-11  # for two people at a SNP, by products in float32
+PAIRS = 2**22  # of people whose kinship is bounded together
+TILE = 32  # people compared at a time with all before them: their bits stay in a core's cache
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -412,18 +418,34 @@ def _may_be_related(source: Genotypes, least: float, device: Any, progress: Prog
     two, one, none, missing = to_device(source.counts(device).by_sample.T.astype(np.float64), device)
     own = two + none - missing
     found = to_device(np.zeros(source.shape[0], np.bool_), device)
-    for start, stop, products in (_shared_signs if device is None else _shared_signs_on)(source, device, progress):
-        differ = (own[start:stop, None] + own[:stop] - 2.0 * products).clip(min=0.0)
-        smaller = one[start:stop, None].clip(max=one[:stop])
-        near = 2.0 * smaller - differ >= 4.0 * (least - 1e-9) * smaller
-        near &= _earlier(start, stop, products)
-        found[start:stop] |= near.any(1)
-        found[:stop] |= near.any(0)
+    rows = ROWS if device is not None else max(1, PAIRS // max(1, source.shape[0]))
+    for first, last, products in (_shared_signs if device is None else _shared_signs_on)(source, device, progress):
+        for start in range(first, last, rows):
+            stop = min(start + rows, last)
+            differ = (own[start:stop, None] + own[:stop] - 2.0 * products[start - first : stop - first, :stop]).clip(
+                min=0.0
+            )
+            smaller = one[start:stop, None].clip(max=one[:stop])
+            near = 2.0 * smaller - differ >= 4.0 * (least - 1e-9) * smaller
+            near &= _earlier(start, stop, near)
+            found[start:stop] |= near.any(1)
+            found[:stop] |= near.any(0)
     return np.flatnonzero(to_numpy(found))
 
 
 def _shared_signs(view: Genotypes, device: None, progress: Progress | None) -> Iterator[tuple[int, int, Any]]:
     """Yield start, stop and the xᵢ·xⱼ of pairs (rows start to stop) × (all before stop)."""
+    loops = compiled_loops(view.shape[0] ** 2 * view.shape[1] * SECONDS)
+    if loops is not None:
+        for start, stop in stripes(view.shape[0], 1):
+            total = np.zeros((stop - start, stop), np.int32)
+            for planes in _turn(loops, view, stop, progress):
+                parallel_each(
+                    lambda at: loops.add_products(planes, at, min(at + TILE, stop), start, total),  # noqa: B023
+                    range(start, stop, TILE)[::-1],
+                )
+            yield start, stop, total
+        return
     for start, stop in stripes(view.shape[0], 2):
         products = np.zeros((stop - start, stop), np.float64 if view.shape[1] >= EXACT else np.float32)
         for (x,) in decode_blocks(view, stop, [SIGN], progress):
@@ -495,6 +517,21 @@ def _shared_counts(view: Genotypes, device: None, progress: Progress | None) -> 
     SNPs that both have, hethet, ibs0, het of the row alone, het of the column alone.
     """
     n, p = view.shape
+    loops = compiled_loops(n**2 * p * SECONDS)
+    if loops is not None:
+        for start, stop in stripes(n, 3):
+            counts = np.zeros((5, stop - start, stop), np.int32)
+            for planes in _turn(loops, view, stop, progress):
+                parallel_each(
+                    lambda at: loops.add_counts(planes, at, min(at + TILE, stop), start, counts),  # noqa: B023
+                    range(start, stop, TILE)[::-1],
+                )
+            hets, apart, alone, other, alike = counts
+            alike += hets
+            alike += alone
+            alike += other
+            yield start, stop, [alike, hets, apart, alone, other]
+        return
     whole = len(stripes(n, 6)) == 1
     for start, stop in stripes(n, 6):
         shape, kind = (stop - start, stop), np.float64 if p >= EXACT else np.float32
@@ -510,6 +547,22 @@ def _shared_counts(view: Genotypes, device: None, progress: Progress | None) -> 
                 column += o[:, start:].T @ h
         row, column = row - hets, (row.T if whole else column) - hets
         yield start, stop, [both, hets, (both - hets - row - column - same) / 2, row, column]
+
+
+def _turn(loops: Any, view: Genotypes, stop: int, progress: Progress | None) -> Iterator[Any]:
+    """Yield the bits of the first ``stop`` people, for blocks of SNPs: heterozygous, homozygous, two copies of A1."""
+    held, place, width = view.bytes_of(0, stop)
+    (_, p), least = view.shape, 64 * loops.VECTOR
+    in_order = np.array_equal(place, np.arange(stop))
+    rows = int(np.clip(memory_budget() // (4 * width) // least * least, least, TURNED))
+    for lo, hi in view.spans(rows):
+        words = pad_to_words(view.packed(lo, hi)[:, held], 2)
+        turned = np.empty((4 * width, 3, -(-(hi - lo) // least) * loops.VECTOR), np.uint64)
+        parallel_each(lambda at: loops.turn_planes(words, turned, at, at + 1), range(words.shape[1] // 2))  # noqa: B023
+        yield turned[:stop] if in_order else turned[place]
+        view.give_back()
+        if progress is not None:
+            progress(hi, p, "SNPs")
 
 
 def unrelated(found: Kinship, cutoff: float = CUTOFF) -> Mask:

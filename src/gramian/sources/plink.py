@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute import genotypes as loops
+from gramian.compute.bits import compiled_loops
 from gramian.compute.devices import gpu, is_tensor, to_device, to_numpy
 from gramian.compute.executor import HERE, SHARES, current_executor
 from gramian.compute.threads import parallel
@@ -50,6 +51,7 @@ def read_file(path: Path, offset: int, out: npt.NDArray[np.uint8]) -> None:
         os.close(file)
 
 
+SECONDS = 1.5e-9  # for counting a genotype, by NumPy
 BLOCK = 2**20  # packed bytes looked at together: their temporary arrays stay in a core's cache
 
 
@@ -73,7 +75,7 @@ def host_counts(source: Genotypes) -> Counts:
     mask = loops.sample_mask(source.sample_index, source.width)
     n, p = source.shape
     by_snp = np.zeros((p, 4), dtype=np.int64)
-    executor = current_executor()
+    executor, compiled = current_executor(), compiled_loops(n * p * SECONDS)
     if executor is not HERE and p and source.has_address:
         cuts = np.linspace(0, p, min(SHARES, p) + 1).astype(int).tolist()
         shares = [source.share_of_snps(a, b) for a, b in pairwise(cuts)]
@@ -85,8 +87,8 @@ def host_counts(source: Genotypes) -> Counts:
         by_sample = np.zeros((4 * source.width, 4), dtype=np.int64)
         for start, stop in share:
             block = source.packed(start, stop)
-            by_snp[start:stop] = loops.snp_counts(block, mask, n)
-            by_sample += loops.sample_counts(block)
+            by_snp[start:stop], calls = loops.block_counts(block, mask, n, compiled)
+            by_sample += calls
             source.give_back()
         return by_sample
 
@@ -99,11 +101,12 @@ def count_share(share: PackedShare) -> Counts:
     """Count the SNPs of a share."""
     mask = loops.sample_mask(share.sample_index, share.width)
     (n, p), step = share.shape, max(1, BLOCK // max(1, share.width))
+    compiled = compiled_loops(n * p * SECONDS)
     by_snp, by_sample = np.zeros((p, 4), dtype=np.int64), np.zeros((4 * share.width, 4), dtype=np.int64)
     for start in range(0, p, step):
         block = share.packed(start, start + step)
-        by_snp[start : start + step] = loops.snp_counts(block, mask, n)
-        by_sample += loops.sample_counts(block)
+        by_snp[start : start + step], calls = loops.block_counts(block, mask, n, compiled)
+        by_sample += calls
     return Counts(by_snp, by_sample[share.sample_index])
 
 
