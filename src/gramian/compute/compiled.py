@@ -301,13 +301,13 @@ def count_calls(packed, kept, by_snp, low, high, both):
     octets = packed.view(np.uint8)
     for i in range(rows):
         row = packed[i]
-        lows = highs = boths = 0
+        lows = highs = pairs = 0
         for w in range(width):
             first, second = row[w] & kept[w], (row[w] >> ONE) & kept[w]
             lows += count_ones(first)
             highs += count_ones(second)
-            boths += count_ones(first & second)
-        by_snp[i, 0], by_snp[i, 1], by_snp[i, 2] = lows, highs, boths
+            pairs += count_ones(first & second)
+        by_snp[i, 0], by_snp[i, 1], by_snp[i, 2] = lows, highs, pairs
         four = octets[i]
         for k in range(4):
             shift, one = np.uint8(2 * k), np.uint8(1)
