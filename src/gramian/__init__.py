@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from gramian.kernel_ridge import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
     from gramian.likelihood import MaximumLikelihood
     from gramian.linear import RidgePath
-    from gramian.mixture import GaussianMixture
-    from gramian.pca import PCA, IncrementalPCA, TruncatedSVD, rank_advice
+    from gramian.mixture import BayesianGaussianMixture, GaussianMixture
+    from gramian.pca import PCA, FactorAnalysis, IncrementalPCA, TruncatedSVD, rank_advice
     from gramian.persistence import load, save
     from gramian.results import (
         Certificate,
@@ -47,7 +47,9 @@ else:
 
 __all__ = [
     "PCA",
+    "BayesianGaussianMixture",
     "Certificate",
+    "FactorAnalysis",
     "GaussianMixture",
     "GenotypePCA",
     "IncrementalPCA",

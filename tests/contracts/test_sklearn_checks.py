@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian import PCA, IncrementalPCA, KernelPCA, KernelRidge, TruncatedSVD
+from gramian import PCA, BayesianGaussianMixture, FactorAnalysis, IncrementalPCA, KernelPCA, KernelRidge, TruncatedSVD
 from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
 
 
@@ -21,6 +21,8 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
         IncrementalPCA(1, whiten=True, batch_size=7),
         TruncatedSVD(1),
         TruncatedSVD(1, algorithm="arpack"),
+        FactorAnalysis(),
+        FactorAnalysis(2, rotation="promax"),
         KernelPCA(2),
         KernelPCA(kernel="rbf", fit_inverse_transform=True),
         KernelPCA(1, kernel="rbf", eigen_solver="krylov", random_state=0),
@@ -31,6 +33,8 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
         KernelRidge(kernel="rbf", solver="cg", tol=1e-10),
         KernelRidge(kernel="rbf", solver="landmarks"),
         KernelRidge(kernel="precomputed"),
+        BayesianGaussianMixture(),
+        BayesianGaussianMixture(2, covariance_type="diag"),
         Nystroem(),
         Nystroem(landmarks="rpcholesky"),
         RBFSampler(),

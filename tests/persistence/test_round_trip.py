@@ -18,6 +18,8 @@ from sklearn.gaussian_process import kernels as gp
 
 from gramian import (
     PCA,
+    BayesianGaussianMixture,
+    FactorAnalysis,
     GaussianMixture,
     IncrementalPCA,
     KernelPCA,
@@ -70,6 +72,8 @@ CASES: dict[str, tuple[Fit, Any]] = {
     },
     "IncrementalPCA": (lambda: IncrementalPCA(2, batch_size=9).fit(X), X[:15]),
     "TruncatedSVD": (lambda: TruncatedSVD(2).fit(X), X[:15]),
+    "BayesianGaussianMixture": (lambda: BayesianGaussianMixture(2).fit(X), X[:15]),
+    "FactorAnalysis": (lambda: FactorAnalysis(2, rotation="promax").fit(X), X[:15]),
     "PCA by a rule": (lambda: PCA("mle").fit(X), X[:15]),
     "PCA float32": (lambda: PCA(2).fit(X.astype(np.float32)), X[:15].astype(np.float32)),
     "PCA big endian": (lambda: PCA(2).fit(X.astype(">f8")), X[:15]),

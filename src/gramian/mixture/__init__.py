@@ -20,6 +20,7 @@ What differs between kinds of data is the first alone, what differs between mode
 * ``two_normals(*central_moments(data))``: Pearson's solution from five moments.
 """
 
+from gramian.mixture.bayesian import BayesianGaussianMixture
 from gramian.mixture.binned import BinnedGoodness, Bins
 from gramian.mixture.diagnose import Diagnosis, Landscape, diagnose
 from gramian.mixture.em import Maximiser, MixtureFit, Stepwise, fit_mixture
@@ -32,6 +33,7 @@ from gramian.mixture.starts import TwoNormals, central_moments, two_normals
 
 __all__ = [
     "MODELS",
+    "BayesianGaussianMixture",
     "BinnedGoodness",
     "Bins",
     "Chart",

@@ -24,7 +24,7 @@ from gramian.inputs.progress import Progress
 from gramian.mixture.binned import Bins
 from gramian.mixture.diagnose import match_components
 from gramian.mixture.em import Maximiser, fit_mixture
-from gramian.mixture.estimator import GaussianMixture, _random_state, sum_log_shares
+from gramian.mixture.estimator import GaussianMixture, make_random_state, sum_log_shares
 from gramian.mixture.models import MODELS, covariance_parameters, is_nested, resolve_model
 from gramian.mixture.parameters import Mixture, Prior
 from gramian.mixture.starts import FEW_POINTS, MET, SHORT, StartPool, find_starts
@@ -339,7 +339,7 @@ class Sweep:
     @cached_property
     def pool(self) -> StartPool:
         """Partitions of the rows into any number of clusters."""
-        rng = _random_state(self.prototype.random_state)
+        rng = make_random_state(self.prototype.random_state)
         return StartPool(self.data, self.most, rng, FEW_POINTS, tree=True)
 
     def fit(self, k: int, model: str, more: Sequence[Mixture] = (), starts: Sequence[Mixture] = ()) -> MixtureCell:
@@ -364,7 +364,7 @@ class Sweep:
                     found: Any = [start]
                 else:
                     pool = self.pool if estimator.init_params == "auto" else None
-                    rng = _random_state(estimator.random_state)
+                    rng = make_random_state(estimator.random_state)
                     found = find_starts(
                         estimator, self.data, maximiser, rng, pool, [m.embed(maximiser.model) for m in more]
                     )

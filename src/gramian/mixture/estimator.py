@@ -53,7 +53,68 @@ REMEDY = (
 )
 
 
-class GaussianMixture(DensityMixin, BaseEstimator):
+class MixtureAnswers:
+    """What every fitted mixture says of rows: their components and densities, block by block."""
+
+    n_components: int
+    device: Any
+
+    def _densities(self) -> Mixture:
+        """The components with their weights, as rows are compared with them."""
+        raise NotImplementedError
+
+    def _check_rows(self, n: int) -> None:
+        """Refuse fewer rows than components."""
+        least = max(2, self.n_components)
+        if n < least:
+            raise ValueError(
+                f"Found array with {n} sample(s), n_samples={n}, while a minimum of {least} is required by "
+                f"{type(self).__name__} with n_components={self.n_components}."
+            )
+
+    def _open_rows(self, X: Any, *, reset: bool = False) -> Source:
+        """The Source of X, which must be dense; masked cells are missing ones."""
+        if isinstance(X, Bins):
+            raise ValueError("Bins are counts: this asks about rows.")
+        source = open_input(self, X, reset=reset)
+        if source.sparse:
+            raise TypeError(
+                f"Sparse data was passed to {type(self).__name__}, which takes dense rows: means and densities of "
+                "sparse rows are dense. Use X.toarray(), or reduce the columns with gramian.PCA first."
+            )
+        return source
+
+    def predict(self, X: Any) -> Any:
+        """The component of largest responsibility, for each row."""
+        mixture = self._densities()
+        return self._on_rows(X, lambda x: mixture.relative_log_density(x).argmax(1))
+
+    def predict_proba(self, X: Any) -> Any:
+        r"""Responsibilities :math:`\pi_kN(x;\mu_k,\Sigma_k)/p(x)` of the components, for each row."""
+        return self._on_rows(X, self._densities().responsibilities)
+
+    def score_samples(self, X: Any) -> Any:
+        """Log-density ln p(x) of each row; of its observed cells where some are NaN."""
+        return self._on_rows(X, self._densities().log_density)
+
+    def _on_rows(self, X: Any, function: Callable[[Any], Any], *, cells: bool = False) -> Any:
+        """What a function says of every row, block by block where the model computes; it comes back where X lives.
+
+        With ``cells`` that is the CPU: the function looks at missing cells.
+        """
+        source, k = self._open_rows(X), self._densities().n_components
+        there, device = locate(source, "cpu" if cells else self.device)
+        out: Any = None
+        for start, stop, rows in _blocks(there, k, device):
+            part = function(rows)
+            if out is None:
+                shape = (source.shape[0], *part.shape[1:])
+                out = np.empty(shape, part.dtype) if device is None else part.new_empty(shape)
+            out[start:stop] = part
+        return like(source, out)
+
+
+class GaussianMixture(MixtureAnswers, DensityMixin, BaseEstimator):
     r"""A mixture of normal distributions, by maximum likelihood, with a certificate.
 
     .. math:: p(x) = \sum_{k=1}^K\pi_kN(x;\mu_k,\Sigma_k),\qquad \max\ \ell = \sum_iw_i\ln p(x_i)
@@ -205,7 +266,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         shape = (self.n_components, len(data.origin))
         warm = last is not None and last.model == maximiser.model and last.centres.shape == shape
         with quiet_blas():  # in the starts too: small products between passes
-            starts: Any = [last] if warm else find_starts(self, data, maximiser, _random_state(self.random_state))
+            starts: Any = [last] if warm else find_starts(self, data, maximiser, make_random_state(self.random_state))
             self._fit_from_starts(starts, data, maximiser)
         self._warn()
         store_like(self, X)
@@ -373,27 +434,6 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         w = None if sample_weight is None else check_weights(as_floats("sample_weight", sample_weight), n)
         return MixtureRows.of(source, w, self.device)
 
-    def _check_rows(self, n: int) -> None:
-        """Refuse fewer rows than components."""
-        least = max(2, self.n_components)
-        if n < least:
-            raise ValueError(
-                f"Found array with {n} sample(s), n_samples={n}, while a minimum of {least} is required by "
-                f"GaussianMixture with n_components={self.n_components}."
-            )
-
-    def _open_rows(self, X: Any, *, reset: bool = False) -> Source:
-        """The Source of X, which must be dense; masked cells are missing ones."""
-        if isinstance(X, Bins):
-            raise ValueError("Bins are counts: this asks about rows.")
-        source = open_input(self, X, reset=reset)
-        if source.sparse:
-            raise TypeError(
-                "Sparse data was passed to GaussianMixture, which takes dense rows: means and densities of sparse rows "
-                "are dense. Use X.toarray(), or reduce the columns with gramian.PCA first."
-            )
-        return source
-
     def _choose_maximiser(self, data: MixtureRows | Bins) -> Maximiser:
         """The maximisation step that the constructor's arguments ask for, on these data."""
         letters, prior = resolve_model(self.covariance_type, len(data.origin)), None
@@ -498,18 +538,8 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         spread = invert_precisions(mine.precisions_cholesky_, kind, model, k, d, factored=True)
         return Mixture.of(mine.weights_, means - origin, spread, model, origin)
 
-    def predict(self, X: Any) -> Any:
-        """The component of largest responsibility, for each row."""
-        mixture = self.mixture_
-        return self._on_rows(X, lambda x: mixture.relative_log_density(x).argmax(1))
-
-    def predict_proba(self, X: Any) -> Any:
-        r"""Responsibilities :math:`\pi_kN(x;\mu_k,\Sigma_k)/p(x)` of the components, for each row."""
-        return self._on_rows(X, self.mixture_.responsibilities)
-
-    def score_samples(self, X: Any) -> Any:
-        """Log-density ln p(x) of each row; of its observed cells where some are NaN."""
-        return self._on_rows(X, self.mixture_.log_density)
+    def _densities(self) -> Mixture:
+        return self.mixture_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log-likelihood of a row, or of an observation that was counted in a bin."""
@@ -543,7 +573,7 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         They are tensors where the fit was to tensors. With ``random_state=None`` every call draws other rows.
         """
         n_samples, state = check_integer("n_samples", n_samples), self.random_state
-        rng = np.random.default_rng(None if state is None else _random_state(state).randint(2**31 - 1))
+        rng = np.random.default_rng(None if state is None else make_random_state(state).randint(2**31 - 1))
         X, labels = self.mixture_.sample(n_samples, rng)
         order = np.argsort(labels, kind="stable")
         return like(self.means_, (X[order], labels[order]))
@@ -642,22 +672,6 @@ class GaussianMixture(DensityMixin, BaseEstimator):
         numbers = [names.index(column) if isinstance(column, str) else column for column in given]
         return [int(j) for j in resolve_columns(numbers, d)]
 
-    def _on_rows(self, X: Any, function: Callable[[Any], Any], *, cells: bool = False) -> Any:
-        """What a function says of every row, block by block where the model computes; it comes back where X lives.
-
-        With ``cells`` that is the CPU: the function looks at missing cells.
-        """
-        source, k = self._open_rows(X), self.mixture_.n_components
-        there, device = locate(source, "cpu" if cells else self.device)
-        out: Any = None
-        for start, stop, rows in _blocks(there, k, device):
-            part = function(rows)
-            if out is None:
-                shape = (source.shape[0], *part.shape[1:])
-                out = np.empty(shape, part.dtype) if device is None else part.new_empty(shape)
-            out[start:stop] = part
-        return like(source, out)
-
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn may expect."""
         tags = super().__sklearn_tags__()
@@ -698,7 +712,7 @@ def _blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, i
         yield block.start, block.stop, X
 
 
-def _random_state(random_state: Any) -> np.random.RandomState:
+def make_random_state(random_state: Any) -> np.random.RandomState:
     """The generator of a fit: None is a fixed seed, so that fits repeat."""
     if isinstance(random_state, np.random.Generator):
         return np.random.RandomState(int(random_state.integers(2**31 - 1)))

@@ -28,9 +28,12 @@ from gramian.likelihood.intervals import LineProfile
 from gramian.likelihood.problem import LikelihoodProblem
 from gramian.likelihood.sample import Binned, Censored, Intervals, Sample
 from gramian.linear.path import RidgePath
+from gramian.mixture.bayesian import BayesianGaussianMixture
 from gramian.mixture.estimator import GaussianMixture
 from gramian.pca.estimator import PCA
+from gramian.pca.factor_analysis import FactorAnalysis
 from gramian.pca.incremental import IncrementalPCA
+from gramian.pca.rotation import Rotation
 from gramian.pca.tracy_widom import TracyWidomTable
 from gramian.pca.truncated_svd import TruncatedSVD
 from gramian.results import Optimum, Residual, SpectralCertificate
@@ -46,9 +49,9 @@ def _list_classes(prefix: str, *classes: type) -> dict[str, type]:
 
 
 # What a file may hold as its model; the names are part of the format and outlive the places of the classes.
-_MAPS = (GenotypePCA, IncrementalPCA, KernelPCA, Nystroem, PCA, PolynomialMap, RBFSampler, TruncatedSVD)
+_MAPS = (FactorAnalysis, GenotypePCA, IncrementalPCA, KernelPCA, Nystroem, PCA, PolynomialMap, RBFSampler, TruncatedSVD)
 _REGRESSIONS = (KernelRidge, KernelRidgeCV, KernelRidgeClassifier, Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV)
-_DENSITIES = (GaussianMixture, MaximumLikelihood)
+_DENSITIES = (BayesianGaussianMixture, GaussianMixture, MaximumLikelihood)
 ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIONS, *_DENSITIES)}
 
 # Kernels that are no Python functions of a user's: built in, and made of such.
@@ -78,6 +81,7 @@ CLASSES: dict[str, type] = {
     "inducing.InducingFit": LandmarkFit,
     "inducing.Whitening": Whitening,
     "calibration.Sigmoid": ProbabilitySigmoid,
+    **_list_classes("pca", Rotation),
     **_list_classes("stream", RowSpace, DenseSource),
     **_list_classes("genetics", Samples, Snps, TracyWidomTable),
 }
