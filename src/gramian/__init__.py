@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gramian.compute.executor import cluster
     from gramian.genetics import GenotypePCA
     from gramian.kernel_pca import KernelPCA, Nystroem, PolynomialMap, RBFSampler
-    from gramian.kernel_ridge import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
+    from gramian.kernel_ridge import KernelLogisticRegression, KernelRidge, KernelRidgeClassifier, KernelRidgeCV
     from gramian.likelihood import MaximumLikelihood
     from gramian.linear import RidgePath
     from gramian.mixture import BayesianGaussianMixture, GaussianMixture
@@ -53,6 +53,7 @@ __all__ = [
     "GaussianMixture",
     "GenotypePCA",
     "IncrementalPCA",
+    "KernelLogisticRegression",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",

@@ -22,6 +22,7 @@ import gramian
 from gramian import (
     PCA,
     GaussianMixture,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -120,6 +121,9 @@ CASES: dict[str, Case] = {
         for solver in ("cholesky", "eigh", "cg")
     },
     "KernelRidgeCV": Case(lambda: KernelRidgeCV([0.1, 1.0], **RBF), predictions, Y, near=1e-7),
+    "KernelLogisticRegression": Case(
+        lambda: KernelLogisticRegression(0.1, **RBF, tol=1e-10), decisions, Y > 0, near=1e-7
+    ),
     "KernelRidgeClassifier": Case(lambda: KernelRidgeClassifier(0.1, **RBF), decisions, Y > 0, near=1e-7),
     **{
         f"GaussianMixture {kind}": Case(

@@ -12,7 +12,16 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 
 import gramian
-from gramian import PCA, GaussianMixture, KernelPCA, KernelRidge, KernelRidgeClassifier, Ridge, RidgeCV
+from gramian import (
+    PCA,
+    GaussianMixture,
+    KernelLogisticRegression,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Ridge,
+    RidgeCV,
+)
 from gramian.analysis import latent
 from gramian.compute.devices import device_of, like
 from gramian.inputs.devices import convert_to_numpy, like_input, store_like
@@ -269,6 +278,7 @@ def test_rows_that_are_drawn_and_filled_in_are_where_the_fit_and_the_rows_are(pl
         lambda device: RidgeCV(device=device),
         lambda device: KernelRidge(kernel="rbf", device=device),
         lambda device: KernelRidge(kernel="rbf", solver="landmarks", n_landmarks=9, device=device),
+        lambda device: KernelLogisticRegression([0.1, 1.0], gamma=[0.1, 1.0], device=device),
         lambda device: KernelRidgeClassifier(gamma=[0.1, 1.0], device=device),
         lambda device: GaussianMixture(2, random_state=0, device=device),
     ],

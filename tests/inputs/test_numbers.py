@@ -18,6 +18,7 @@ import gramian
 from gramian import (
     PCA,
     GaussianMixture,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -54,9 +55,9 @@ def test_masked_cells_are_missing_cells(estimator: Any) -> None:
     assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("estimator", [*REFUSING, KernelRidgeClassifier()], ids=name)
+@pytest.mark.parametrize("estimator", [*REFUSING, KernelRidgeClassifier(), KernelLogisticRegression()], ids=name)
 def test_masked_cells_are_refused_by_row_and_column(estimator: Any) -> None:
-    y = (Y > 0).astype(int) if isinstance(estimator, KernelRidgeClassifier) else Y
+    y = (Y > 0).astype(int) if isinstance(estimator, (KernelRidgeClassifier, KernelLogisticRegression)) else Y
     with pytest.raises(ValueError, match=r"row 5, column 3"):
         estimator.fit(np.ma.masked_array(POISON, MASK), y)
     fitted = estimator.fit(np.ma.masked_array(X, np.zeros_like(MASK)), y)

@@ -22,6 +22,7 @@ from gramian import (
     FactorAnalysis,
     GaussianMixture,
     IncrementalPCA,
+    KernelLogisticRegression,
     KernelPCA,
     KernelRidge,
     KernelRidgeClassifier,
@@ -151,6 +152,8 @@ CASES: dict[str, tuple[Fit, Any]] = {
         lambda: KernelRidgeClassifier(class_weight={"yes": 2.0, "no": 1.0}).fit(X, LABELS.astype(object)),
         X[:15],
     ),
+    "KernelLogisticRegression": (lambda: KernelLogisticRegression(1.0).fit(X, LABELS), X[:15]),
+    "KernelLogisticRegression three": (lambda: KernelLogisticRegression([0.1, 1.0]).fit(X, THREE), X[:15]),
     "KernelRidgeClassifier three": (lambda: KernelRidgeClassifier(class_weight="balanced").fit(X, THREE), X[:15]),
     **{
         f"GaussianMixture {model}": (lambda m=model: GaussianMixture(2, covariance_type=m).fit(X), X[:15])

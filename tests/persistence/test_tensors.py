@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramian import PCA, GaussianMixture, GenotypePCA, KernelPCA, KernelRidge, KernelRidgeClassifier, Ridge, RidgeCV
+from gramian import (
+    PCA,
+    GaussianMixture,
+    GenotypePCA,
+    KernelLogisticRegression,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeClassifier,
+    Ridge,
+    RidgeCV,
+)
 from gramian.persistence import load, save
 
 torch = pytest.importorskip("torch", reason="torch is not installed (gramian[gpu])")
@@ -25,6 +35,7 @@ MODELS = {
     "RidgeCV": RidgeCV(),
     "KernelRidge": KernelRidge(kernel="rbf"),
     "KernelRidge of landmarks": KernelRidge(kernel="rbf", solver="landmarks", n_landmarks=9),
+    "KernelLogisticRegression": KernelLogisticRegression(1.0),
     "KernelRidgeClassifier": KernelRidgeClassifier(),
     "GaussianMixture": GaussianMixture(1),
     "GenotypePCA": GenotypePCA(2),

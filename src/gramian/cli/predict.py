@@ -31,7 +31,7 @@ from gramian.cli.reading import (
     reading_options,
 )
 from gramian.cli.running import CommandRun, data_errors, name_options, running_options
-from gramian.kernel_ridge.classifier import KernelRidgeClassifier
+from gramian.kernel_ridge.classifier import KernelClassifier
 from gramian.kernel_ridge.estimator import KernelRidge
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.mixture.estimator import GaussianMixture
@@ -114,7 +114,7 @@ def _by_distribution(model: Any, source: Source, level: float, run: CommandRun) 
 
 
 ANSWERS: tuple[tuple[type | tuple[type, ...], Callable[..., Columns]], ...] = (
-    (KernelRidgeClassifier, _by_classifier),
+    (KernelClassifier, _by_classifier),
     ((Ridge, RidgeCV, KernelRidge), _by_regression),
     (GaussianMixture, _by_mixture),
     (MaximumLikelihood, _by_distribution),

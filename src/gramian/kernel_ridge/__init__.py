@@ -2,5 +2,6 @@
 
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
+from gramian.kernel_ridge.logistic import KernelLogisticRegression
 
-__all__ = ["KernelRidge", "KernelRidgeCV", "KernelRidgeClassifier"]
+__all__ = ["KernelLogisticRegression", "KernelRidge", "KernelRidgeCV", "KernelRidgeClassifier"]

@@ -51,7 +51,7 @@ def is_known_semidefinite(kernel: Kernel) -> bool:
     return kernel.positive_semidefinite and not (kernel.takes_objects or isinstance(kernel, Precomputed))
 
 
-def _is_semidefinite(K: Array) -> bool:
+def is_semidefinite(K: Array) -> bool:
     """Whether K is positive semidefinite, as far as can be told: by its 2×2 minors, and a factor."""
     own = np.diagonal(K)
     small = INDEFINITE * float(np.max(np.abs(own), initial=0.0))
@@ -91,7 +91,7 @@ def add_bounds(problem: KernelProblem, found: KernelSolution) -> Residual:
     if c.indefinite:
         return c.with_(notes=(*c.notes, "the kernel matrix is indefinite, so there is no bound on predictions"))
     known = is_known_semidefinite(problem.kernel)
-    if not (known or (problem.kernel.positive_semidefinite and _is_semidefinite(problem.matrix))):
+    if not (known or (problem.kernel.positive_semidefinite and is_semidefinite(problem.matrix))):
         return c.with_(notes=(*c.notes, "the kernel is not known to be positive semidefinite: there is no bound"))
     if np.all(problem.lam == 0.0):
         return c.with_(notes=(*c.notes, "λ is 0: no bound follows from a residual"))

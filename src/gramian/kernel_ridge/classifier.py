@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,7 +155,68 @@ SHARED = (
 )
 
 
-class KernelRidgeClassifier(ClassifierMixin, KernelInput):
+class KernelClassifier(ClassifierMixin, KernelInput):
+    """What classifiers with a kernel share: labels, weights of classes, and what follows from decision values."""
+
+    class_weight: Any
+    classes_: npt.NDArray[Any]
+
+    @abstractmethod
+    def decision_function(self, X: Any, return_bound: bool = False) -> Any:
+        """Values by which classes are compared: one of two classes, otherwise one for each."""
+
+    @like_input
+    def predict(self, X: Any) -> Any:
+        """Return the labels of the rows of X: those of the largest decision values."""
+        values = to_numpy(self.decision_function(X))
+        # eq: krr-boundary
+        index = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
+        return np.asarray(self.classes_[np.asarray(index, dtype=np.intp)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose label is predicted, weighted where weights are given; y may be a tensor."""
+        return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=to_numpy(sample_weight)))
+
+    def _open_labels(
+        self, y: Any, sample_weight: Any
+    ) -> tuple[Array, npt.NDArray[np.intp], tuple[Array | None, Array | None]]:
+        """±1, one column of two classes and otherwise one for each; numbers of the classes; and weights."""
+        y = to_numpy(y) if is_tensor(y) else y
+        shape = np.asarray(y).shape
+        if len(shape) == 2 and shape[1] > 1:
+            raise ValueError(f"y must be one label for each row, got shape {shape}: fit one model for each column.")
+        self.classes_, labels = check_labels(self, y)
+        w, copies = self._check_weights(labels, sample_weight)
+        present = np.unique(labels if w is None else labels[w > 0])
+        if len(present) < 2:
+            name = f": {self.classes_[present[0]]}" if len(present) else ""
+            raise ValueError(f"There is only one class among rows of positive weight{name}; two are needed.")
+        c = len(self.classes_)
+        Y = np.where(labels == 1 if c == 2 else labels[:, None] == np.arange(c), 1.0, -1.0)
+        return Y, labels, (w, copies)
+
+    def _check_weights(self, labels: npt.NDArray[np.intp], sample_weight: Any) -> tuple[Array | None, Array | None]:
+        """Weights of rows and classes multiplied; and, where classes have any, how often each row is there.
+
+        "balanced" goes by the weights of a class's rows, so that a weight of 2 is the row twice.
+        """
+        n = len(labels)
+        w = None if sample_weight is None else check_weights(sample_weight, n)
+        if self.class_weight is None:
+            return w, None
+        own = np.ones(n) if w is None else w
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            totals = np.bincount(labels, own, len(self.classes_)).astype(np.float64)
+            present = totals > 0
+            each = np.divide(own.sum(), present.sum() * totals, out=np.zeros_like(totals), where=present)
+        elif isinstance(self.class_weight, dict):
+            each = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels])
+        else:
+            raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}.")
+        return own * np.asarray(each)[labels], own if has_whole_weights(own) else np.ones(n)
+
+
+class KernelRidgeClassifier(KernelClassifier):
     r"""Least squares on labels of ±1, one class against the rest, with a kernel.
 
     .. math:: f_c=\arg\min_f\sum_i w_i(y_{ic}-f(x_i))^2+\lambda\|f\|^2,\qquad
@@ -265,18 +327,7 @@ class KernelRidgeClassifier(ClassifierMixin, KernelInput):
             The estimator itself.
         """
         check_choice("criterion", self.criterion, CRITERIA)
-        y = to_numpy(y) if is_tensor(y) else y
-        shape = np.asarray(y).shape
-        if len(shape) == 2 and shape[1] > 1:
-            raise ValueError(f"y must be one label for each row, got shape {shape}: fit one model for each column.")
-        self.classes_, labels = check_labels(self, y)
-        w, copies = self._check_weights(labels, sample_weight)
-        present = np.unique(labels if w is None else labels[w > 0])
-        if len(present) < 2:
-            name = f": {self.classes_[present[0]]}" if len(present) else ""
-            raise ValueError(f"There is only one class among rows of positive weight{name}; two are needed.")
-        c = len(self.classes_)  # ±1: a vector for two classes, otherwise one column for each
-        Y = np.where(labels == 1 if c == 2 else labels[:, None] == np.arange(c), 1.0, -1.0)
+        Y, _, (w, copies) = self._open_labels(y, sample_weight)
         shared = self.get_params(deep=False)
         for name in ("criterion", "class_weight"):
             del shared[name]
@@ -316,14 +367,6 @@ class KernelRidgeClassifier(ClassifierMixin, KernelInput):
         return copy_with(self._model, {"device": self.device}).predict(X, return_bound=return_bound)
 
     @like_input
-    def predict(self, X: Any) -> Any:
-        """Return the labels of the rows of X: those of the largest decision values."""
-        values = to_numpy(self.decision_function(X))
-        # eq: krr-boundary
-        index = values > 0 if values.ndim == 1 else np.argmax(values, axis=1)
-        return np.asarray(self.classes_[np.asarray(index, dtype=np.intp)])
-
-    @like_input
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes, in the order of ``classes_``.
 
@@ -339,27 +382,3 @@ class KernelRidgeClassifier(ClassifierMixin, KernelInput):
         """Logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(to_numpy(self.predict_proba(X))))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose label is predicted, weighted where weights are given; y may be a tensor."""
-        return float(accuracy_score(to_numpy(y), to_numpy(self.predict(X)), sample_weight=to_numpy(sample_weight)))
-
-    def _check_weights(self, labels: npt.NDArray[np.intp], sample_weight: Any) -> tuple[Array | None, Array | None]:
-        """Weights of rows and classes multiplied; and, where classes have any, how often each row is there.
-
-        "balanced" goes by the weights of a class's rows, so that a weight of 2 is the row twice.
-        """
-        n = len(labels)
-        w = None if sample_weight is None else check_weights(sample_weight, n)
-        if self.class_weight is None:
-            return w, None
-        own = np.ones(n) if w is None else w
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            totals = np.bincount(labels, own, len(self.classes_)).astype(np.float64)
-            present = totals > 0
-            each = np.divide(own.sum(), present.sum() * totals, out=np.zeros_like(totals), where=present)
-        elif isinstance(self.class_weight, dict):
-            each = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[labels])
-        else:
-            raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}.")
-        return own * np.asarray(each)[labels], own if has_whole_weights(own) else np.ones(n)

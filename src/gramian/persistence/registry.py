@@ -17,6 +17,7 @@ from gramian.kernel_ridge.classifier import KernelRidgeClassifier, ProbabilitySi
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernel_ridge.landmark_fit import LandmarkFit, Whitening
 from gramian.kernel_ridge.learn import LearnedKernel
+from gramian.kernel_ridge.logistic import KernelLogisticRegression
 from gramian.kernels.base import NormalisedAbout
 from gramian.kernels.inner_product import CosineAbout, LinearAbout, PolynomialAbout
 from gramian.likelihood import families as laws
@@ -50,9 +51,10 @@ def _list_classes(prefix: str, *classes: type) -> dict[str, type]:
 
 # What a file may hold as its model; the names are part of the format and outlive the places of the classes.
 _MAPS = (FactorAnalysis, GenotypePCA, IncrementalPCA, KernelPCA, Nystroem, PCA, PolynomialMap, RBFSampler, TruncatedSVD)
-_REGRESSIONS = (KernelRidge, KernelRidgeCV, KernelRidgeClassifier, Ridge, RidgeCV, RidgeClassifier, RidgeClassifierCV)
+_REGRESSIONS = (KernelRidge, KernelRidgeCV, Ridge, RidgeCV)
+_CLASSIFIERS = (KernelLogisticRegression, KernelRidgeClassifier, RidgeClassifier, RidgeClassifierCV)
 _DENSITIES = (BayesianGaussianMixture, GaussianMixture, MaximumLikelihood)
-ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIONS, *_DENSITIES)}
+ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIONS, *_CLASSIFIERS, *_DENSITIES)}
 
 # Kernels that are no Python functions of a user's: built in, and made of such.
 _PLAIN = (kernels.Chi2, kernels.AdditiveChi2, kernels.Cosine, kernels.Linear, kernels.Polynomial, kernels.Sigmoid)
