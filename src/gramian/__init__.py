@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from gramian.compute.executor import cluster
     from gramian.genetics import GenotypePCA
-    from gramian.kernel_pca import KernelPCA, Nystroem, PolynomialMap, RBFSampler
+    from gramian.kernel_pca import KernelPCA, KernelPCACV, Nystroem, PolynomialMap, RBFSampler
     from gramian.kernel_ridge import KernelLogisticRegression, KernelRidge, KernelRidgeClassifier, KernelRidgeCV
     from gramian.likelihood import MaximumLikelihood
     from gramian.linear import RidgePath
@@ -55,6 +55,7 @@ __all__ = [
     "IncrementalPCA",
     "KernelLogisticRegression",
     "KernelPCA",
+    "KernelPCACV",
     "KernelRidge",
     "KernelRidgeCV",
     "KernelRidgeClassifier",

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian import PCA, BayesianGaussianMixture, FactorAnalysis, IncrementalPCA, KernelPCA, KernelRidge, TruncatedSVD
+from gramian import (
+    PCA,
+    BayesianGaussianMixture,
+    FactorAnalysis,
+    IncrementalPCA,
+    KernelPCA,
+    KernelPCACV,
+    KernelRidge,
+    TruncatedSVD,
+)
 from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
 
 
@@ -27,6 +36,8 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
         KernelPCA(kernel="rbf", fit_inverse_transform=True),
         KernelPCA(1, kernel="rbf", eigen_solver="krylov", random_state=0),
         KernelPCA(2, kernel="precomputed"),
+        KernelPCACV([1, 2], gamma=[0.1, 1.0], criterion="novelty"),
+        KernelPCACV(2),
         KernelRidge(),
         KernelRidge(0.1, kernel="rbf", fit_intercept=True),
         KernelRidge(kernel="rbf", solver="eigh"),

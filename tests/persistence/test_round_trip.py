@@ -24,6 +24,7 @@ from gramian import (
     IncrementalPCA,
     KernelLogisticRegression,
     KernelPCA,
+    KernelPCACV,
     KernelRidge,
     KernelRidgeClassifier,
     KernelRidgeCV,
@@ -107,6 +108,8 @@ CASES: dict[str, tuple[Fit, Any]] = {
         for way in ("ridge", "mds", "regularised")
     },
     "KernelPCA weights": (lambda: KernelPCA(2, kernel="rbf").fit(X, sample_weight=np.arange(40.0)), X[:15]),
+    "KernelPCA of batches": (lambda: KernelPCA(2, kernel="rbf").partial_fit(X).partial_fit(X + 1.0), X[:15]),
+    "KernelPCACV": (lambda: KernelPCACV([1, 2]).fit(X), X[:15]),
     "KernelPCA sparse": (
         lambda: KernelPCA(2, kernel="rbf").fit(sparse.csr_matrix(POSITIVE * (POSITIVE > 1))),
         POSITIVE[:15],

@@ -11,17 +11,21 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import like, to_numpy
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.devices import convert_to_numpy, like_input, store_like
 from gramian.inputs.kernels import check_kernel_matrix, is_precomputed, open_points, take_points, warn_if_indefinite
 from gramian.kernel_pca.preimages import METHODS, PreImages, fit_ridge_inverse, preimages, ridge_points
 from gramian.kernel_pca.solve import (
     DENSE,
+    LANDMARKS,
     CentredKernel,
     KernelComponents,
+    LandmarkStream,
     choose_solver,
     solve_dense,
     solve_krylov,
@@ -127,6 +131,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     True
     """
 
+    _kept: Any  # rows of positive weight, where not all
+    _root: Any  # √w of these
+    _landmarks: Any
+    _of_all: bool
+    _precision: Any  # of products with new points
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -190,7 +200,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             The estimator itself.
         """
         self._check_parameters()
-        for name in ("dual_coef_", "X_transformed_fit_"):
+        for name in ("dual_coef_", "X_transformed_fit_", "_stream"):
             self.__dict__.pop(name, None)
         points, n, origin = open_points(self, X, reset=True)
         if self._is_pairwise():
@@ -229,6 +239,82 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.X_transformed_fit_ = self._training_scores()
             penalty = self.alpha if self._root is None else self.alpha / self._root[:, 0] ** 2
             self.dual_coef_ = fit_ridge_inverse(self._score_kernel(), self.X_transformed_fit_, rows, penalty)
+        store_like(self, X)
+        return self
+
+    def _takes_batches(self) -> bool:
+        return not self._is_pairwise() and not self.fit_inverse_transform
+
+    @available_if(lambda self: self._takes_batches())  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelPCA:
+        """Add a batch of rows to those of the calls before, by landmarks; a fit to all rows forgets them.
+
+        At most ``n_landmarks`` rows are kept, 2,000 unless given, and a matrix of as many rows and columns. While all
+        rows fit, the components are those of ``fit``; the certificate bounds what has been left out. Automatic
+        parameters of the kernel are found from the first batch. ``eigenvectors_`` are those of the features of the
+        landmarks. A kernel matrix has no batches, and ``fit_inverse_transform`` no way back from them: there is no such
+        method then.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame, path or Source of shape (n, p)
+            The batch.
+        y : ignored
+            For scikit-learn's sake.
+        sample_weight : array-like of shape (n,), optional
+            Frequencies.
+
+        Returns
+        -------
+        KernelPCA
+            The estimator itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import KernelPCA
+        >>> X = np.random.default_rng(0).normal(size=(300, 3))
+        >>> parts = KernelPCA(2, kernel="rbf", gamma=0.1)
+        >>> for batch in np.split(X, 3):
+        ...     parts = parts.partial_fit(batch)
+        >>> whole = KernelPCA(2, kernel="rbf", gamma=0.1).fit(X)
+        >>> bool(np.allclose(parts.eigenvalues_, whole.eigenvalues_))
+        True
+        """
+        self._check_parameters()
+        stream: LandmarkStream | None = self.__dict__.get("_stream")
+        points, n, _ = open_points(self, X, reset=stream is None)
+        if isinstance(points, list):
+            raise ValueError("partial_fit needs rows of numbers, and X is a list of objects.")
+        w = np.ones(n) if sample_weight is None else check_weights(sample_weight, n)
+        if stream is None:
+            for name in ("dual_coef_", "X_transformed_fit_"):
+                self.__dict__.pop(name, None)
+            self.kernel_ = self._resolve_kernel(points)
+            if not self.kernel_.positive_semidefinite or self.kernel_.takes_objects:
+                raise ValueError(
+                    f"partial_fit needs a positive semidefinite kernel of rows, which {self.kernel_!r} is not."
+                )
+            stream = LandmarkStream.empty(points)
+        with quiet_blas():
+            stream = stream.absorb(self.kernel_, points, w, self.n_landmarks or LANDMARKS)
+            k = len(stream.mean) if self.n_components is None else int(self.n_components)
+            found = stream.solve(self.kernel_, k, self.centre, self.tol or 1e-6)
+        self._stream = stream
+        scores = stream.factor @ found.vectors - found.offset  # of the landmarks
+        signs = np.where(np.sum(fix_signs(np, scores) * scores, axis=0) < 0, -1.0, 1.0)
+        keep = found.values > 0 if self.remove_zero_eig or self.n_components is None else found.values >= 0
+        signs = signs[keep]
+        self.eigenvalues_, self.eigenvectors_ = found.values[keep], found.vectors[:, keep] * signs
+        self.dual_coefficients_ = found.coefficients[:, keep] * signs
+        self.offset_, self.mean_coefficients_ = found.offset[keep] * signs, found.share
+        self.X_fit_, self._kernel_about = found.points, self.kernel_
+        self.certificate_ = found.certificate.with_(
+            values=found.certificate.values[keep], residuals=found.certificate.residuals[keep]
+        )
+        self._mean_square, self._means, self._weight = found.mean_square, found.means, stream.weight
+        self._landmarks, self._kept, self._root, self._of_all = None, None, None, False
+        self._narrow, self._precision = points.dtype == np.float32, np.float64
         store_like(self, X)
         return self
 
@@ -383,7 +469,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._landmarks = chosen if kept is None else kept if chosen is None else kept[chosen]
         self._kept, self._of_all = kept, found.landmarks is None
         self._narrow = not isinstance(problem.points, list) and problem.points.dtype == np.float32
-        self._precision: Any = np.float64
+        self._precision = np.float64
         if problem.n > DENSE and found.landmarks is None and problem.kernel.normalised and tol >= 1e-6:
             # whether scores of products in float32 are as good as a residual of tol leaves the components anyway:
             # rounding errors of values k ≤ 1, as good as random, add up to some ε‖α‖; a score is of the size √(λ/n)

@@ -75,6 +75,7 @@ FAST_FROM = 5e-5  # ... for tolerances from here on, where ...
 FAST_CANCELS = 0.1  # ... centring leaves so much of the trace
 TINY = float(np.finfo(float).tiny)
 UNIT = 2.0**-53  # relative error of one operation
+SPENT = 1e-12  # of the largest k(x, x): what a row adds to the span of landmarks, below which it adds nothing
 USUAL = (1e-100, 1e100)  # sizes of numbers whose squares can be added
 
 
@@ -509,3 +510,127 @@ def solve_nystrom(
     landmarks, square = take_points(problem.points, chosen.indices), float(mean @ mean)
     kept = values, U, landmarks, both[:, :-1], mean @ V, both[:, -1], square, at @ mean, certificate
     return KernelComponents(*kept, landmarks=chosen.indices)
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkStream:
+    r"""Rows that came a batch at a time, as features of landmarks: what ``partial_fit`` keeps of them.
+
+    A batch adds landmarks while there is room, those of its rows that are farthest from the span of the ones before;
+    each row is then known by the projection φ̂ of its feature on the span so far. With the rows √w(φ − φ̂) summing to
+    ``left`` in squared length, singular values move by √left at most (Weyl), so that of B
+
+    .. math:: |\hat\lambda_i-\lambda_i|\le2\sqrt{\hat\lambda_i\,\mathrm{left}}+\mathrm{left}.
+
+    Attributes
+    ----------
+    points : array of shape (m, p)
+        The landmarks.
+    factor : ndarray of shape (m, m)
+        Lower triangular L with LLᵀ = k(Z, Z): φ̂(x) = L⁻¹k(Z, x).
+    weight, mean, scatter : float, ndarray of shape (m,), (m, m)
+        Σw, and the mean and Σw(φ̂ − mean)(φ̂ − mean)ᵀ of the rows so far.
+    left, trace : float
+        Σw‖φ − φ̂‖², and Σw k(x, x).
+    batches : int
+        How many there were.
+    """
+
+    points: Any
+    factor: Array
+    weight: float
+    mean: Array
+    scatter: Array
+    left: float = 0.0
+    trace: float = 0.0
+    batches: int = 0
+
+    @classmethod
+    def empty(cls, points: Any) -> LandmarkStream:
+        """No rows, of the kind of these."""
+        return cls(points[:0], np.zeros((0, 0)), 0.0, np.zeros(0), np.zeros((0, 0)))
+
+    def absorb(self, kernel: Kernel, X: Any, w: Array, most: int) -> LandmarkStream:
+        """The same with a batch of rows; all of them become landmarks where there is room, else half of what is left.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian.kernel_pca.solve import LandmarkStream
+        >>> from gramian.kernels import Linear
+        >>> X = np.random.default_rng(0).normal(size=(9, 2))
+        >>> stream = LandmarkStream.empty(X)
+        >>> for batch in (X[:4], X[4:]):
+        ...     stream = stream.absorb(Linear(), batch, np.ones(len(batch)), 5)
+        >>> len(stream.points), stream.left < 1e-12
+        (2, True)
+        """
+        b, m = int(X.shape[0]), len(self.mean)
+        own = np.asarray(kernel.diagonal(X.astype(np.float64)), dtype=np.float64)
+        k = np.asarray(kernel_operator(kernel, X, self.points, dtype=np.float64, store=False).to_dense()) if m else None
+        C = np.zeros((b, 0)) if k is None else scipy.linalg.solve_triangular(self.factor, k.T, lower=True).T
+        d = np.maximum(own - np.sum(C**2, axis=1), 0.0)
+        room = max(0, most - m)
+        take, least = room if b <= room else (room + 1) // 2, SPENT * float(np.max(own, initial=0.0))
+        E = np.zeros((b, min(take, b)))
+        chosen: list[int] = []
+        for j in range(E.shape[1]):
+            i = int(np.argmax(np.where(w > 0, d, -1.0)))
+            if not d[i] > least or not w[i] > 0:
+                break
+            one = kernel_operator(kernel, X, X[[i]], dtype=np.float64, store=False).to_dense()
+            column = np.asarray(one)[:, 0] - C @ C[i] - E[:, :j] @ E[i, :j]
+            E[:, j] = column / np.sqrt(d[i])
+            E[chosen, j] = 0.0
+            d = np.maximum(d - E[:, j] ** 2, 0.0)
+            d[i] = 0.0
+            chosen.append(i)
+        new = len(chosen)
+        phi = np.hstack([C, E[:, :new]])
+        factor = np.zeros((m + new, m + new))
+        factor[:m, :m], factor[m:] = self.factor, np.tril(phi[chosen], m) if new else phi[:0]
+        stack = scipy.sparse.vstack if scipy.sparse.issparse(X) else np.concatenate
+        points = stack([self.points, X[chosen]]) if new else self.points
+        points = scipy.sparse.csr_array(points) if scipy.sparse.issparse(X) else points
+        # means and scatter of the parts, merged without cancelling
+        weight, before = float(w.sum()), np.append(self.mean, np.zeros(new))
+        total = self.weight + weight
+        mean = w @ phi / weight if weight > 0 else before
+        scatter = np.zeros((m + new, m + new))
+        scatter[:m, :m] = self.scatter
+        scatter += (phi - mean).T @ (w[:, None] * (phi - mean))
+        apart = mean - before
+        if total > 0:
+            scatter += self.weight * weight / total * np.outer(apart, apart)
+            before = before + weight / total * apart
+        left, trace = self.left + float(w @ d), self.trace + float(w @ own)
+        return LandmarkStream(points, factor, total, before, scatter, left, trace, self.batches + 1)
+
+    def solve(self, kernel: Kernel, k: int, centre: bool, tol: float) -> KernelComponents:
+        """Components of the rows so far; the vectors are in the orthonormal features of the landmarks."""
+        m, L = len(self.mean), self.factor
+        S = self.scatter if centre else self.scatter + self.weight * np.outer(self.mean, self.mean)
+        with quiet_if_small(m):
+            squares, every = scipy.linalg.eigh(S) if m else (np.zeros(0), np.zeros((0, 0)))
+        k = min(k, m)
+        values, V = np.maximum(squares[::-1][:k], 0.0), every[:, ::-1][:, :k]
+        condition = 1.0
+        if m:
+            inverse = scipy.linalg.solve_triangular(L, np.eye(m), lower=True)
+            condition = float(np.linalg.norm(L) * np.linalg.norm(inverse))
+        error = 4 * (_summation_units(m) + 4) * UNIT * condition * self.trace
+        K = kernel_operator(kernel, self.points, dtype=np.float64, store=False) if m else None
+        method = f"{m} landmarks of {self.batches} batches, the farthest rows of each"
+        note = f"eigenvalues are off by what the landmarks leave out, {self.left:.3g} of a trace of {self.trace:.3g}"
+        facts = {"orthogonality": 0.0, "tolerance": max(tol, 1e-6), "notes": (note,)}
+        residuals = 2 * np.sqrt(values * self.left) + self.left
+        # the first i bounds are added up as roots of sums of squares, of which each is one already
+        certificate = _certify(K, method, "rows came in batches", 1, values, residuals, error, **facts)
+        values = certificate.values
+        V = V * (values > 0)
+        both = np.column_stack([V, self.mean])
+        both = np.asarray(scipy.linalg.solve_triangular(L, both, lower=True, trans=1)) if m else both
+        mean = self.mean if centre else np.zeros(m)
+        square = float(mean @ mean)
+        kept = values, V, self.points, both[:, :-1], mean @ V, both[:, -1], square, L @ mean, certificate
+        return KernelComponents(*kept)

@@ -402,7 +402,8 @@ class KernelRidgeCV(KernelRidge):
     learn : {"loo", "gcv", "marginal_likelihood"}, optional
         Learn a width for each feature by this criterion, from the kernels given, which must be Gaussian, Matérn or
         rational quadratic ones; then choose by it among these and those learned, so that the result is never worse
-        than without. See :func:`gramian.kernel_ridge.learn.learn_kernel`.
+        than without. Where the kernel is "rbf", by name, the other two shapes are tried as well. See
+        :func:`gramian.kernel_ridge.learn.learn_kernel`.
     solver : {"auto", "eigh", "cg", "landmarks"}, default="auto"
         See :func:`gramian.kernel_ridge.solve.choose_solver`. "cg" chooses by the error on a fifth of the rows that is
         held out, with all λ and targets in one block, and then fits to all rows; it knows no other criterion. All
@@ -546,6 +547,7 @@ class KernelRidgeCV(KernelRidge):
                 options = {
                     "solver": self.solver_,
                     "alphas": self.alphas,
+                    "shapes": isinstance(self.kernel, str) and self.kernel == "rbf",
                     "features": names,
                     "progress": progress,
                 }

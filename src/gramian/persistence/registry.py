@@ -11,8 +11,10 @@ from sklearn.gaussian_process import kernels as gp
 from gramian import kernels, mixture
 from gramian.compute.rowspace import RowSpace
 from gramian.genetics.pca import GenotypePCA
+from gramian.kernel_pca.choose import KernelPCACV
 from gramian.kernel_pca.estimator import KernelPCA
 from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
+from gramian.kernel_pca.solve import LandmarkStream
 from gramian.kernel_ridge.classifier import KernelRidgeClassifier, ProbabilitySigmoid
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernel_ridge.landmark_fit import LandmarkFit, Whitening
@@ -50,7 +52,9 @@ def _list_classes(prefix: str, *classes: type) -> dict[str, type]:
 
 
 # What a file may hold as its model; the names are part of the format and outlive the places of the classes.
-_MAPS = (FactorAnalysis, GenotypePCA, IncrementalPCA, KernelPCA, Nystroem, PCA, PolynomialMap, RBFSampler, TruncatedSVD)
+_LINEAR_MAPS = (FactorAnalysis, GenotypePCA, IncrementalPCA, PCA, TruncatedSVD)
+_KERNEL_MAPS = (KernelPCA, KernelPCACV, Nystroem, PolynomialMap, RBFSampler)
+_MAPS = (*_LINEAR_MAPS, *_KERNEL_MAPS)
 _REGRESSIONS = (KernelRidge, KernelRidgeCV, Ridge, RidgeCV)
 _CLASSIFIERS = (KernelLogisticRegression, KernelRidgeClassifier, RidgeClassifier, RidgeClassifierCV)
 _DENSITIES = (BayesianGaussianMixture, GaussianMixture, MaximumLikelihood)
@@ -79,6 +83,7 @@ CLASSES: dict[str, type] = {
     "mixture.Fit": mixture.MixtureFit,
     "mixture.Statistics": mixture.SufficientStatistics,
     "ridge.Group": RidgeInverse,
+    **_list_classes("kernel_pca", LandmarkStream),
     **_list_classes("kernel_ridge", LearnedKernel),
     "inducing.InducingFit": LandmarkFit,
     "inducing.Whitening": Whitening,
