@@ -226,13 +226,14 @@ def order(name: str) -> tuple[int, str]:
 
 
 def imported(path: Path):
-    """A module, or a skip where it is one of the loops for tensors and what it is written in is not installed."""
+    """A module, or a skip where it is one of the compiled loops and what they are written in is not installed."""
     try:
         return import_module(module_name(path))
     except ModuleNotFoundError as error:
-        if ROOT / "compute" / "gpu" not in path.parents or error.name not in ("torch", "triton"):
+        gpu = ROOT / "compute" / "gpu" in path.parents and error.name in ("torch", "triton")
+        if not gpu and not (path == ROOT / "compute" / "compiled.py" and error.name == "numba"):
             raise
-        return pytest.skip(f"{error.name} is not installed (gramian[gpu])")
+        return pytest.skip(f"{error.name} is not installed (gramian[{'gpu' if gpu else 'compiled'}])")
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: str(path.relative_to(ROOT)))
