@@ -1,8 +1,11 @@
 """Every equation of the notes has a place in the course, a call, a line of source and a test, and none is left over."""
 
+import inspect
+import re
 import sys
 from importlib import import_module, util
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -118,6 +121,21 @@ def test_eigenvalues_of_the_kernel_matrix_are_n_times_the_variances(solver):
     np.testing.assert_allclose(model.transform(X).var(axis=0), variances, rtol=1e-8)
 
 
+def test_no_combination_of_the_data_has_a_larger_mean_square_in_feature_space():
+    """aᵀK²a is nλ at the components, and at most nλ₁ for every a with aᵀKa = 1; ‖a‖ = 1 is another condition."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(30, 2))
+    K = Gaussian(0.7)(X)
+    model = KernelPCA(3, kernel=Gaussian(0.7), centre=False).fit(X)
+    A = model.dual_coefficients_
+    np.testing.assert_allclose(np.diag(A.T @ K @ A), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(np.diag(A.T @ K @ K @ A), model.eigenvalues_, rtol=1e-9)
+    other = rng.normal(size=(30, 500))
+    other /= np.sqrt(np.einsum("ij,ik,kj->j", other, K, other))
+    assert np.einsum("ij,ij->j", K @ other, K @ other).max() <= model.eigenvalues_[0]
+    assert not np.allclose(np.linalg.norm(A, axis=0), 1.0)
+
+
 @pytest.mark.parametrize("repeated", [False, True], ids=["regular", "singular"])
 def test_dual_coefficients_solve_the_normal_equations(repeated):
     """(K² + λK)α = Ky, whether K can be inverted or not."""
@@ -129,7 +147,34 @@ def test_dual_coefficients_solve_the_normal_equations(repeated):
     np.testing.assert_allclose((K @ K + lam * K) @ a, K @ y, atol=1e-9 * np.linalg.norm(K @ y))
 
 
-def test_the_packages_of_the_reference_are_all_that_are_public(book):
-    listed = {name for name in gramian.__all__ if hasattr(import_module("gramian"), name)}
-    modules = {f"gramian.{name}" for name in listed if util.find_spec(f"gramian.{name}") is not None}
-    assert modules - set(book.PACKAGES) == set()
+def test_every_public_name_has_a_page_in_the_reference(book):
+    pages = {(name.package, name.name) for name in book.public_names()}
+    values = {id(name.value) for name in book.public_names()}
+    for package in book.packages():
+        module = import_module(package)
+        for name in module.__all__:
+            value = getattr(module, name)
+            assert (package, name) in pages or id(value) in values or isinstance(value, ModuleType), f"{package}.{name}"
+    assert {f"gramian.{name}" for name in gramian.__all__ if util.find_spec(f"gramian.{name}")} < set(book.packages())
+
+
+def test_every_public_function_says_what_it_takes_and_returns(book):
+    """Its docstring has numpydoc's sections, in which every argument is named, and an example."""
+    missing = []
+    for public in book.public_names():
+        if not inspect.isroutine(public.value):
+            continue
+        text = inspect.getdoc(public.value) or ""
+        sections = set(re.findall(r"^(Parameters|Returns|Yields|Examples)\n-+$", text, re.MULTILINE))
+        described = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+$|\Z)", text, re.MULTILINE | re.DOTALL)
+        named = (
+            set(re.findall(r"\w+", "\n".join(re.findall(r"^\S.*", described.group(1), re.M)))) if described else set()
+        )
+        signature = inspect.signature(public.value)
+        missing += [f"{public.path}: {name}" for name in signature.parameters if name not in named]
+        nothing = {"None", "Iterator[None]"}  # a block that is entered returns nothing
+        if signature.return_annotation not in nothing and not sections & {"Returns", "Yields"}:
+            missing.append(f"{public.path}: what it returns")
+        if not text:
+            missing.append(f"{public.path}: a docstring")
+    assert missing == []

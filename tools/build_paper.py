@@ -28,14 +28,15 @@ h1 { font-size: 14pt; margin: 1.2em 0 0.3em; } header h1 { font-size: 19pt; line
 table { border-collapse: collapse; margin: 0.8em auto; font-size: 9.5pt; }
 th, td { padding: 2px 8px; border-bottom: 1px solid #bbb; text-align: left; }
 figure { margin: 1em 0; break-inside: avoid; } figure img { width: 100%; } figcaption { font-size: 9.5pt; }
-code { font-size: 9.5pt; } #references p { padding-left: 1.5em; text-indent: -1.5em; margin: 0.3em 0; }
+code { font-size: 9.5pt; } pre { background: #f4f4f4; padding: 6px 10px; break-inside: avoid; }
+#references p { padding-left: 1.5em; text-indent: -1.5em; margin: 0.3em 0; }
 """
 
 
-def read_table(file: str, heading: str) -> list[list[str]]:
-    """The cells of the first table after a heading of a record, without its two lines of header."""
+def read_table(file: str, heading: str = "") -> list[list[str]]:
+    """The cells of the first table of a record, or the first after a heading, without its two lines of header."""
     text = (ROOT / "bench" / "results" / file).read_text("utf-8")
-    after = text[re.search(rf"^## {heading}", text, re.MULTILINE).end() :]  # type: ignore[union-attr]
+    after = text[re.search(rf"^## {heading}", text, re.MULTILINE).end() :] if heading else text  # type: ignore[union-attr]
     rows = re.search(r"(?:^\|.*\n)+", after, re.MULTILINE).group().splitlines()  # type: ignore[union-attr]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
 
@@ -66,7 +67,23 @@ def pca() -> bytes:
     return draw_bars([row[0] for row in rows], [float(row[4][:-1]) for row in rows], "times Gramian's time", "×", 99)
 
 
-FIGURES = {"genotypes": genotypes, "pca": pca}
+def kernel_pca() -> bytes:
+    """Seconds of every solver at 10,000 rows."""
+    rows = read_table("kernel-pca-2026-11-15-5000-10000.md")
+    rows = [row for row in rows if row[0] == "10,000"]
+    seconds = [float(row[2].removesuffix(" s")) for row in rows]
+    return draw_bars([f"{row[1]}, residual {row[9]}" for row in rows], seconds, "seconds", " s", 1)
+
+
+def uci() -> str:
+    """Test errors as a table."""
+    rows = [row[:5] for row in read_table("uci-2026-11-15.md")]
+    lines = ["| set | rows | features | Gramian | scikit-learn |", "|---|---|---|---|---|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+FIGURES = {"genotypes": genotypes, "pca": pca, "kernel_pca": kernel_pca}
+TABLES = {"uci": uci}
 
 
 def read_bibliography() -> dict[str, dict[str, str]]:
@@ -114,6 +131,7 @@ def make_page() -> str:
         return f'<figure><img src="data:image/png;base64,{image}" alt=""><figcaption>{caption}</figcaption></figure>'
 
     text = re.sub(r"!\[([^\]]*)\]\(figure:(\w+)\)", figure, text)
+    text = re.sub(r"^table:(\w+)$", lambda match: TABLES[match[1]](), text, flags=re.MULTILINE)
     body = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     listed = "".join(f"<p>{describe_entry(entries[key])}</p>" for key in sorted(entries))
     title = fields["title"].strip('"')

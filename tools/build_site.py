@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -19,6 +20,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from functools import cache
 from html import escape
 from pathlib import Path
 from posixpath import normpath, relpath
@@ -26,6 +28,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import site_figures
+
+import gramian
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "docs" / "_build"
@@ -37,9 +41,11 @@ LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]\[]*(?:\[[^\]]*\][^\]\[]*)?)\]\(
 EXAMPLE = re.compile(r"^(?:>>>|\.\.\.) .*", re.MULTILINE)
 EQUATION = re.compile(r"^\$\$\n(?P<tex>.*?)\n\$\$ \((?P<label>[a-z0-9-]+)\)$", re.MULTILINE | re.DOTALL)
 SLOT = re.compile(r"^<!-- (?P<kind>picture|slider|drawing): (?P<name>[\w-]+) -->$", re.MULTILINE)
+PART = re.compile(r"^<!-- guide: (?P<part>.+) -->$", re.MULTILINE)
 CODE_LABEL = re.compile(r"#\s*eq: ([a-z0-9, -]+)$")
 
-# The parts of the guide. A page of docs/ that is in none of them is in the last.
+# The parts of the guide. A page of docs/ that none of them names is in the part that a comment of its own says,
+# ``<!-- guide: Regression -->``, and otherwise in the last.
 GUIDE = {
     "Components": [
         "pca", "missing-values", "how-many-components", "reading-a-pca", "monitoring-and-uncertainty",
@@ -64,7 +70,8 @@ STOREYS = [
     ["sources", "kernels", "results"],
     ["compute"],
 ]
-# The packages of the reference: a name that several of them export is shown where it is first met.
+# The packages of the reference in their order; others that gramian exports follow. A name that several of them export
+# is shown where it is first met.
 PACKAGES = [
     "gramian", "gramian.analysis", "gramian.genetics", "gramian.likelihood", "gramian.mixture", "gramian.kernels",
     "gramian.display", "gramian.sources", "gramian.operators", "gramian.spectral", "gramian.linear", "gramian.results",
@@ -85,11 +92,17 @@ class Public(NamedTuple):
         return f"{self.package}.{self.name}"
 
 
+def packages() -> list[str]:
+    """The packages of the reference."""
+    modules = [name for name in gramian.__all__ if importlib.util.find_spec(f"gramian.{name}")]
+    return [*PACKAGES, *sorted({f"gramian.{name}" for name in modules} - set(PACKAGES))]
+
+
 def public_names() -> list[Public]:
     """Every name that a package exports, once, modules left out."""
     found: list[Public] = []
     seen: set[int] = set()
-    for package in PACKAGES:
+    for package in packages():
         module = importlib.import_module(package)
         for name in sorted(module.__all__, key=str.lower):
             value = getattr(module, name)
@@ -123,6 +136,8 @@ class Site:
         self.code: dict[str, str] = {}
         self.equations: dict[str, tuple[str, str]] = {}
         self.trees: dict[str, list[str]] = {}
+        self.parts: dict[str, str] = {}
+        self.shown: dict[str, list[str]] = {}
 
     def write(self, name: str, text: str) -> None:
         """Write one page, if it is not there as it is: Sphinx reads again what is newer than its last reading."""
@@ -152,6 +167,10 @@ class Site:
             text = (ROOT / f"{before}.md").read_text("utf-8")
             heading = re.search(r"^# (.+)$", text, re.MULTILINE)
             self.titles[after] = heading.group(1) if heading else after
+            for slot in SLOT.finditer(text):
+                self.shown.setdefault(slot["name"], []).append(after)
+            if part := PART.search(text):
+                self.parts[after] = part["part"]
             self.code[after] = "\n".join(EXAMPLE.findall(text))
             self.equations |= {m["label"]: (after, m["tex"]) for m in EQUATION.finditer(text)}
 
@@ -329,7 +348,8 @@ def write_gallery(site: Site, plates: dict[str, dict[str, str]]) -> None:
                 f"# {plate['title']}\n\n{plate['lead']}\n\n{shown}\n\n"
                 f"```{{image}} ../images/gallery/{key}.png\n:alt: {plate['alt']}\n```\n\n{plate['finding']}\n\n"
                 f"## What the certificate says\n\n```text\n{plate['proof']}\n```\n\n"
-                f"## The code that made it\n\n```python\n{plate['code']}```\n",
+                f"## The code that made it\n\n```python\n{plate['code']}```\n"
+                + "".join(f"\nExplained in [{site.titles[page]}](../{page}.md).\n" for page in site.shown.get(key, [])),
             )
             lines += [f":::{{grid-item-card}} {plate['title']}", f":link: {key}", ":link-type: doc"]
             lines += [f":img-top: ../images/gallery/{key}-small.png", f":img-alt: {plate['alt']}", ":::", ""]
@@ -342,7 +362,8 @@ def write_reference(site: Site, plates: dict[str, dict[str, str]]) -> None:
     """Write a page for every public name, with the pictures and the pages that use it."""
     names = public_names()
     index = ["# Reference", "", "Every public name, by the package it is imported from.", ""]
-    for package in PACKAGES:
+    trees = []
+    for package in packages():
         module = importlib.import_module(package)
         lead = " ".join((inspect.getdoc(module) or "").split("\n\n")[0].split())
         own = [public for public in names if public.package == package]
@@ -354,8 +375,32 @@ def write_reference(site: Site, plates: dict[str, dict[str, str]]) -> None:
             index.append(f"| [`{public.name}`]({public.path}.rst) | {first} |")
             site.write(f"reference/{public.path}.rst", "\n".join(_name_page(public, plates, site)))
         index += [""]
-    tree = "\n".join(public.path for public in names)
-    site.write("reference/index.md", "\n".join(index) + f"\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n")
+        entries = "\n".join(f"{public.name} <{public.path}>" for public in own)
+        trees.append(f"```{{toctree}}\n:hidden:\n:caption: {package}\n\n{entries}\n```\n")
+    site.write("reference/index.md", "\n".join([*index, *trees]))
+
+
+@cache
+def returned() -> dict[str, tuple[str, str]]:
+    """Of every public function and method the page that describes it, and what its docstring says it returns."""
+    found: dict[str, tuple[str, str]] = {}
+    for public in public_names():
+        own = {public.path: public.value} if inspect.isroutine(public.value) else {}
+        if inspect.isclass(public.value):
+            methods = inspect.getmembers(public.value, inspect.isroutine)
+            own = {f"{public.path}.{name}": method for name, method in methods if not name.startswith("_")}
+        for title, function in own.items():
+            returns = re.search(r"^Returns\n-+\n(?P<what>\S.*)", inspect.getdoc(function) or "", re.MULTILINE)
+            if returns:
+                found[title] = public.path, returns["what"]
+    return found
+
+
+def makers_of(value: type) -> list[tuple[str, str]]:
+    """The public functions and methods that return such an object, each with its page."""
+    word = re.compile(rf"\b{re.escape(value.__name__)}\b")
+    other = ((title, page) for title, (page, what) in returned().items() if word.search(what))
+    return sorted((title, page) for title, page in other if not page.endswith(f".{value.__name__}"))
 
 
 def is_plain_data(value: Any) -> bool:
@@ -376,15 +421,18 @@ def _name_page(public: Public, plates: dict[str, dict[str, str]], site: Site) ->
     if kind == "autoclass":
         yield from ("   :members:", "   :inherited-members:")
     word = re.compile(rf"\b{re.escape(public.name)}\b")
-    used = [key for key, plate in plates.items() if word.search(plate["code"])] if public.name[0].isupper() else []
+    # A short word such as fit or open is in the code of every page.
+    telling = public.name[0].isupper() or len(public.name) > 4
+    used = [key for key, plate in plates.items() if telling and word.search(plate["code"])]
     if used:
         yield from ("", "Pictures made with it", "---------------------", "", ".. container:: pictures", "")
         for key in used:
             yield from (f"   .. figure:: ../images/gallery/{key}-small.png", f"      :target: ../gallery/{key}.html")
             yield from (f"      :alt: {plates[key]['title']}", "", f"      :doc:`/gallery/{key}`", "")
-    # A short word such as fit or open is in the code of every page.
-    telling = public.name[0].isupper() or len(public.name) > 4
     shown = [page for page, text in site.code.items() if word.search(text)] if telling else []
+    if inspect.isclass(value) and (makers := makers_of(value)):
+        yield from ("", "Returned by", "-----------", "")
+        yield from (f"- :doc:`{title} <{page}>`" for title, page in makers)
     if shown:
         yield from ("", "Pages whose examples use it", "---------------------------", "")
         yield from (f"- :doc:`/{page}`" for page in sorted(shown, key=lambda page: site.titles[page]))
@@ -431,6 +479,12 @@ def list_equations(site: Site) -> str:
     lines = [*data["lead"].strip().splitlines(), ""]
     for note in data["notes"]:
         lines += [f"## {note['title']}", "", note["about"], ""]
+        lines += ["| in the notes | equation | name | |", "|---|---|---|---|"]
+        for entry in note["entries"]:
+            label, slip = entry["label"], "a slip put right" if "slip" in entry else ""
+            title = equations[label]["title"]
+            lines.append(f"| {entry['where']} | [{title}](#notes-{note['key']}-{label}) | `{label}` | {slip} |")
+        lines += [""]
         for entry in note["entries"]:
             equation = equations[entry["label"]]
             page, tex = site.equations[entry["label"]]
@@ -443,9 +497,9 @@ def list_equations(site: Site) -> str:
             call = ", ".join(f"[`{call}`](reference/{public_call(call)}.rst)" for call in equation["call"])
             proof = file_link(file, f"`{equation['test'].split('::')[-1]}`", ".", line)
             chapter = f'<a href="{page}.html#equation-{entry["label"]}">{escape(site.titles[page])}</a>'
-            lines += [f"### {equation['title']}", "", f"$$\n{tex}\n$$", ""]
-            lines += [f"- In the notes: {entry['where']}", f"- Explained: {chapter}", f"- Call: {call}"]
-            lines += [f"- Source: {code}", f"- Test: {proof}", ""]
+            lines += [f"(notes-{note['key']}-{entry['label']})=", f"### {equation['title']}", "", f"$$\n{tex}\n$$", ""]
+            lines += [f"- In the notes: {entry['where']}. Name: `{entry['label']}`", f"- Explained: {chapter}"]
+            lines += [f"- Call: {call}", f"- Source: {code}", f"- Test: {proof}", ""]
             if "slip" in entry:
                 lines += [":::{admonition} A slip in the notes", ":class: warning", "", entry["slip"], ":::", ""]
     return "\n".join(lines)
@@ -466,8 +520,11 @@ def write_indices(site: Site) -> None:
     """Write the indices of the guide and of the project, and add to every index the tree of its pages."""
     placed = {name for names in GUIDE.values() for name in names} | {*PROJECT, "index", "equations"}
     top = [name for name in site.titles if "/" not in name]
-    groups = {**GUIDE, "More": [*GUIDE["More"], *sorted(set(top) - placed)]}
-    lines = ["# Guide", "", "A page for each method: its equations, and the lines that are them.", ""]
+    groups = {title: list(names) for title, names in GUIDE.items()}
+    for name in sorted(set(top) - placed):
+        groups.setdefault(site.parts.get(name, "More"), []).append(name)
+    lead = "A page for each method: what it computes, by which formula, and with which call. Every example runs."
+    lines = ["# Guide", "", lead, ""]
     for title, names in groups.items():
         here = [name for name in names if name in top]
         if here:
@@ -495,8 +552,8 @@ def assemble() -> None:
     """Write everything that Sphinx reads."""
     site = Site()
     plates = draw_pictures()
-    write_gallery(site, plates)
     site.read()
+    write_gallery(site, plates)
     write_indices(site)
     for before in site.pages:
         site.copy(before, plates)

@@ -230,9 +230,10 @@ def em_steps() -> Figure:
     maximise = Maximiser("VVV", Prior.floor(data))
     mixture = Mixture.of([1 / 3] * 3, [[2.0, 1.5], [4.0, 0.5], [6.0, 1.0]], np.stack([np.eye(2)] * 3))
     circle = np.linspace(0, 2 * np.pi, 49)
-    frames = []
+    frames, heights = [], []
     for step in range(61):
         stats = data.expect(mixture)
+        heights.append(stats.log_likelihood)
         if step in (*range(13), 15, 20, 25, 30, 40, 50, 60):
             groups = [int(j) for j in np.argmax(mixture.responsibilities(X), axis=1)]
             marks = [mark("points", X[:, 0], X[:, 1], groups=groups)]
@@ -242,7 +243,8 @@ def em_steps() -> Figure:
                 marks.append(mark("line", ring[:, 0], ring[:, 1], j))
             says = f"Log-likelihood {stats.log_likelihood:.3f}; weights "
             says += ", ".join(f"{weight:.2f}" for weight in mixture.weights)
-            frames.append({"label": f"step {step}", "says": f"{says}.", "marks": marks})
+            here = [mark("points", [step], [stats.log_likelihood], 1, size=6)]
+            frames.append({"label": f"step {step}", "says": f"{says}.", "marks": marks, "below": here})
         mixture = maximise(stats, mixture)
     return {
         "caption": "EM on the petals of 150 flowers: ellipses at two standard deviations, colours by the likeliest "
@@ -251,6 +253,12 @@ def em_steps() -> Figure:
         "x": axis("petal length", 0, 8),
         "y": axis("petal width", -0.6, 3.2),
         "fixed": [],
+        "below": {
+            "caption": "The log-likelihood after each step of EM, which rises to its end.",
+            "x": axis("step", 0, 60),
+            "y": axis("log-likelihood", 1.04 * heights[0], 0.5 * heights[-1], ticks=[-500, -400, -300, -200, -100]),
+            "fixed": [mark("line", np.arange(61), heights, 0)],
+        },
         "frames": frames,
     }
 

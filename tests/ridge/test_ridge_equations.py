@@ -166,6 +166,24 @@ def test_the_coefficients_minimise_the_penalised_error_also_for_a_singular_matri
     np.testing.assert_allclose(K @ found.x, model.predict(X), rtol=0, atol=1e-3 * np.abs(y).max())
 
 
+@pytest.mark.parametrize("solver", ["eigh", "cholesky", "cg", "landmarks"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_squared_norm_is_that_of_the_coefficients_of_the_features(solver, intercept):
+    """αᵀKα = ‖w‖² with w = Φᵀα, by features that can be written down; of one target and of two."""
+    X, y = sample(25, 3)
+    Y = np.column_stack([y, np.cos(3 * y)])
+    phi = kernels.polynomial_features(X, 2, coef0=1.0, gamma=1.0)
+    kernel = kernels.Polynomial(2, coef0=1.0, gamma=1.0)
+    model = KernelRidge(0.3, kernel=kernel, fit_intercept=intercept, solver=solver).fit(X, Y)
+    rows = phi if solver != "landmarks" else phi[model.landmarks_]
+    expected = np.sum((rows.T @ model.dual_coef_) ** 2, axis=0)
+    np.testing.assert_allclose(model.squared_norm(), expected, rtol=1e-7)
+    one = KernelRidge(0.3, kernel=kernel, fit_intercept=intercept).fit(X, y)
+    assert one.squared_norm() == pytest.approx(np.sum((phi.T @ one.dual_coef_) ** 2), rel=1e-7)
+    by_matrix = KernelRidge(0.3, kernel="precomputed", fit_intercept=intercept).fit(kernel(X), y)
+    assert by_matrix.squared_norm() == pytest.approx(one.squared_norm(), rel=1e-7)
+
+
 def test_a_prediction_is_a_sum_over_the_training_points():
     X, y = sample(15, 2)
     model = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.8).fit(X, y)

@@ -129,14 +129,19 @@ def test_every_page_is_quiet_typeset_and_fits_a_phone(site, share):
 def test_a_slider_moves_by_the_keyboard_and_says_what_it_shows(site):
     page = site.open("course/em.html")
     figure = page.locator("figure.slider")
-    before = figure.locator("svg").inner_html(), figure.locator(".says").inner_text()
+    panels = figure.locator("svg")
+    assert panels.count() == 2  # the ellipses, and the likelihood as it climbs
+    before = panels.first.inner_html(), figure.locator(".says").inner_text()
+    climb = [float(panels.last.locator("circle").get_attribute("cy"))]
     figure.locator("input").focus()
     page.keyboard.press("ArrowRight")
-    after = figure.locator("svg").inner_html(), figure.locator(".says").inner_text()
+    after = panels.first.inner_html(), figure.locator(".says").inner_text()
+    climb.append(float(panels.last.locator("circle").get_attribute("cy")))
+    assert climb[1] < climb[0]
     assert before[0] != after[0]
     assert before[1] != after[1]
     assert "step 1" in figure.locator("input").get_attribute("aria-valuetext")
-    assert figure.locator("circle").count() == 150
+    assert panels.first.locator("circle").count() == 150
 
 
 def test_an_equation_leads_to_its_place_in_a_chapter_and_in_the_source(site):
@@ -149,6 +154,61 @@ def test_an_equation_leads_to_its_place_in_a_chapter_and_in_the_source(site):
     entry.get_by_role("link", name="gramian/kernel_ridge/solve.py").click()
     page.wait_for_load_state()
     assert "source/src/gramian/kernel_ridge/solve.py.html#line-" in page.url
+
+
+# What a newcomer wants: the links to click from the first page, at most three, and what must then be on the page.
+TASKS = {
+    "fill a table with gaps": (["PCA with missing values"], "pca.impute("),
+    "how many components have these data": (["How many components?"], '"parallel"'),
+    "regression on many rows, with bounds": (["Kernel ridge regression on 100,000 rows"], "return_bound=True"),
+    "the penalty that glmnet means": (["Coming from scikit-learn, R or PLINK"], "glmnet"),
+    "covariates for regenie": (["Principal components as GWAS covariates"], "write_covariates"),
+    "the line of source of an equation of the notes": (
+        ["Equations", "The normal equations", "gramian/kernel_ridge/solve.py"],
+        "eq: krr-normal",
+    ),
+    "a warning that a fit did not converge": (["What to do when it did not converge"], "what helps"),
+    "a distribution from censored times, with an interval": (["maximum likelihood"], "Censored("),
+    "how many groups, and new rows like them": (["Which mixture, how many clusters?"], "best.sample("),
+    "the code of a picture of a ridge path": (["Gallery", "What λ does"], "RidgePathDisplay"),
+    "predict from a shell": (["The command line"], "gramian predict"),
+    "a kernel of one's own": (["Extend it", "A kernel"], "class InverseMultiquadric"),
+    "what a method returns": (["Reference", "KernelRidge"], "squared_norm"),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_newcomer_finds_each_task_in_three_clicks(site, task):
+    links, wanted = TASKS[task]
+    page = site.open("index.html")
+    assert len(links) <= 3
+    for link in links:
+        page.get_by_role("link", name=link).locator("visible=true").first.click()
+        page.wait_for_load_state()
+    assert wanted in page.locator("article, main").first.inner_text()
+
+
+QUERIES = {
+    "missing values": "PCA with missing values",
+    "larger than memory": "PCA on a file larger than memory",
+    "how many components": "How many components",
+    "100,000 rows": "Kernel ridge regression on 100,000 rows",
+    "binned data": "Fit a distribution to binned data",
+    "which mixture": "Which mixture, how many clusters?",
+    "GWAS covariates": "Principal components as GWAS covariates",
+    "replace scikit-learn": "Replace scikit-learn’s PCA",
+    "certificate": "Read a certificate",
+    "did not converge": "What to do when it did not converge",
+    "prcomp": "Coming from scikit-learn, R or PLINK",
+    "representer theorem": "The dual, and the representer theorem",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_search_finds_the_page_without_a_network(site, query):
+    page = site.open("search.html")
+    page.goto(f"{page.url}?q={query.replace(' ', '+')}")
+    page.get_by_role("main").get_by_role("link", name=QUERIES[query], exact=True).first.wait_for()
 
 
 def test_search_finds_a_class_and_a_page(site):

@@ -1,11 +1,12 @@
 // Figures with a slider: what they show was computed when the site was built and lies in the page as JSON; this draws it.
 // A frame is a list of marks (points, lines, bars) in the units of the data, and a sentence that says what is to be seen.
+// A figure may have a second panel below the first, with marks of its own in each frame.
 "use strict";
 (() => {
   const NS = "http://www.w3.org/2000/svg";
   // Paul Tol's bright colours, which can be told apart without colour vision and on light and dark ground.
   const COLOURS = ["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#888888"];
-  const W = 680, H = 420, LEFT = 62, RIGHT = 14, TOP = 12, BOTTOM = 48;
+  const W = 680, LEFT = 62, RIGHT = 14, TOP = 12, BOTTOM = 48;
 
   const make = (name, attributes, parent) => {
     const element = document.createElementNS(NS, name);
@@ -41,8 +42,8 @@
     return "10" + [...String(Math.round(Math.log10(value)))].map((c) => SUPERSCRIPT[c]).join("");
   };
 
-  const draw = (figure, number) => {
-    const data = JSON.parse(figure.querySelector("script").textContent);
+  // Axes of one panel; returns its SVG and what draws the marks of a frame.
+  const makePanel = (data, H, id) => {
     const svg = make("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
     const x = scaleOf(data.x, LEFT, W - RIGHT), y = scaleOf(data.y, H - BOTTOM, TOP);
     for (const value of ticksOf(data.x)) {
@@ -57,10 +58,9 @@
     make("text", { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle" }, svg).textContent = data.x.label;
     const label = make("text", { transform: `translate(15 ${(TOP + H - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, svg);
     label.textContent = data.y.label;
-    const clip = `clip-${number}`;
-    const box = make("clipPath", { id: clip }, make("defs", {}, svg));
+    const box = make("clipPath", { id }, make("defs", {}, svg));
     make("rect", { x: LEFT, y: TOP, width: W - LEFT - RIGHT, height: H - TOP - BOTTOM }, box);
-    const still = make("g", { "clip-path": `url(#${clip})` }, svg), moving = make("g", { "clip-path": `url(#${clip})` }, svg);
+    const still = make("g", { "clip-path": `url(#${id})` }, svg), moving = make("g", { "clip-path": `url(#${id})` }, svg);
 
     const add = (mark, parent) => {
       const colour = COLOURS[mark.colour || 0];
@@ -82,7 +82,17 @@
       }
     };
     data.fixed.forEach((mark) => add(mark, still));
+    const show = (marks) => {
+      moving.replaceChildren();
+      marks.forEach((mark) => add(mark, moving));
+    };
+    return { svg, show };
+  };
 
+  const draw = (figure, number) => {
+    const data = JSON.parse(figure.querySelector("script").textContent);
+    const main = makePanel(data, 420, `clip-${number}`);
+    const below = data.below ? makePanel(data.below, 190, `clip-${number}-below`) : null;
     const says = document.createElement("p"), row = document.createElement("label");
     const slider = document.createElement("input"), value = document.createElement("output");
     says.className = "says";
@@ -91,15 +101,16 @@
     row.append(data.slider, slider, value);
     const show = () => {
       const frame = data.frames[slider.value];
-      moving.replaceChildren();
-      frame.marks.forEach((mark) => add(mark, moving));
+      main.show(frame.marks);
+      if (below) below.show(frame.below);
       value.textContent = frame.label;
       says.textContent = frame.says;
       slider.setAttribute("aria-valuetext", `${frame.label}. ${frame.says}`);
-      svg.setAttribute("aria-label", `${data.caption} ${data.slider} ${frame.label}: ${frame.says}`);
+      main.svg.setAttribute("aria-label", `${data.caption} ${data.slider} ${frame.label}: ${frame.says}`);
     };
     slider.addEventListener("input", show);
-    figure.querySelector("script").after(svg, row, says);
+    if (below) below.svg.setAttribute("aria-label", data.below.caption);
+    figure.querySelector("script").after(main.svg, ...(below ? [below.svg] : []), row, says);
     show();
   };
 

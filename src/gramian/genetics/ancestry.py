@@ -272,6 +272,20 @@ class AncestryShares:
 def group_frequencies(X: Any, labels: Sequence[Any]) -> tuple[tuple[str, ...], Array]:
     """Frequency of A1 in each group, half a copy of either allele added: names, and an array of groups × SNPs.
 
+    Parameters
+    ----------
+    X : Genotypes or array-like of shape (n, M)
+        Copies of A1; a negative number or NaN is missing.
+    labels : sequence of length n
+        The group of each person.
+
+    Returns
+    -------
+    names : tuple of str
+        The groups, in their order.
+    frequencies : ndarray of shape (groups, M)
+        Of A1.
+
     Examples
     --------
     >>> from gramian.genetics import group_frequencies

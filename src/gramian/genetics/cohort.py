@@ -251,6 +251,18 @@ def filter_cohort(source: Genotypes, filters: Filters) -> Filtered:
 
     Where people are filtered by missing calls, SNPs that a fifth of them lack go first; then all filters are applied in
     their order. Both are in the account.
+
+    Parameters
+    ----------
+    source : Genotypes
+        People and SNPs.
+    filters : Filters
+        What has to go.
+
+    Returns
+    -------
+    Filtered
+        The genotypes that stay, and the account of what went and why.
     """
     if filters.max_sample_missing is None:
         return filters.apply(source)

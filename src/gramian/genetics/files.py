@@ -283,6 +283,11 @@ def write_covariates(
     overwrite : bool, default=False
         Whether a file of this name may be replaced.
 
+    Returns
+    -------
+    Path
+        The file.
+
     Examples
     --------
     >>> import tempfile

@@ -92,6 +92,16 @@ class Region(NamedTuple):
 def long_range_regions(build: str) -> list[Region]:
     """The 24 known regions, in a build of the human genome; ends are included.
 
+    Parameters
+    ----------
+    build : {"hg18", "hg19", "hg38"}
+        The build of the human genome.
+
+    Returns
+    -------
+    list of Region
+        Chromosome, first and last position of each.
+
     Examples
     --------
     >>> from gramian.genetics import long_range_regions
@@ -111,6 +121,16 @@ def estimated_regions(build: str) -> list[Region]:
 
 def detect_build(snps: Snps) -> str:
     """The build of the human genome that positions are in, told by well-known SNPs; refused where that is in doubt.
+
+    Parameters
+    ----------
+    snps : Snps
+        SNPs with their positions and ids.
+
+    Returns
+    -------
+    str
+        "hg18", "hg19" or "hg38".
 
     Raises
     ------

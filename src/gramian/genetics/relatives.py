@@ -299,6 +299,11 @@ def screen_relatives(
     progress : callable, optional
         Called with the SNPs done, their number and a message.
 
+    Returns
+    -------
+    RelativeScreen
+        The pairs that were found, and how many people and SNPs were compared.
+
     Examples
     --------
     >>> import numpy as np
@@ -631,7 +636,24 @@ def unrelated(found: Kinship, cutoff: float = CUTOFF) -> Mask:
 def write_king_files(
     found: Kinship, prefix: str | os.PathLike[str], kept: Mask | None = None, *, overwrite: bool = False
 ) -> list[Path]:
-    """Write PREFIX.kin0 and, given who stays, PREFIX.king.cutoff.in.id and .out.id as PLINK 2 does; all or none."""
+    """Write PREFIX.kin0 and, given who stays, PREFIX.king.cutoff.in.id and .out.id as PLINK 2 does; all or none.
+
+    Parameters
+    ----------
+    found : Kinship
+        What :func:`king` found.
+    prefix : path-like
+        Name of the files without their endings.
+    kept : ndarray of bool, shape (n,), optional
+        Who stays, as :func:`unrelated` says.
+    overwrite : bool, default=False
+        Whether files of these names may be replaced.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
     home = Path(prefix)
     names = [home.name + ending for ending in (".kin0", ".king.cutoff.in.id", ".king.cutoff.out.id")]
     names = names if kept is not None else names[:1]
@@ -706,6 +728,22 @@ def write_grm(
     PREFIX.grm.bin is the lower triangle with the diagonal, by rows, in float32; PREFIX.grm.N.bin the numbers of SNPs
     in the same form; PREFIX.grm.id has FID and IID. All three appear together.
 
+    Parameters
+    ----------
+    source : Genotypes
+        People and SNPs.
+    prefix : path-like
+        Name of the three files without their endings.
+    overwrite : bool, default=False
+        Whether files of these names may be replaced.
+    progress : callable, optional
+        Called with the work done, all of it, and a message.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
     Examples
     --------
     >>> import tempfile
@@ -733,7 +771,18 @@ def write_grm(
 
 
 def read_grm(prefix: str | os.PathLike[str]) -> Relationships:
-    """Read PREFIX.grm.bin, .grm.N.bin and .grm.id, of which the sizes must agree."""
+    """Read PREFIX.grm.bin, .grm.N.bin and .grm.id, of which the sizes must agree.
+
+    Parameters
+    ----------
+    prefix : path-like
+        Name of the three files without their endings.
+
+    Returns
+    -------
+    Relationships
+        The matrix, the numbers of SNPs, and the people.
+    """
     home = Path(prefix)
     paths = [home.with_name(home.name + ending) for ending in GRM_ENDINGS]
     rows = [line.split() for line in paths[2].read_text("utf-8").splitlines() if line.strip()]

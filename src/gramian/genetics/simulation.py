@@ -556,7 +556,17 @@ STUDY_COLUMNS = ("FID", "IID", "country", "latitude", "longitude")
 
 
 class Country(NamedTuple):
-    """A country, where it lies, and how many of its people are in the study."""
+    """A country, where it lies, and how many of its people are in the study.
+
+    Parameters
+    ----------
+    code, name : str
+        Two letters, and the name.
+    latitude, longitude : float
+        Where it lies, in degrees.
+    people : int
+        How many of its people are in the study.
+    """
 
     code: str
     name: str
@@ -605,6 +615,16 @@ EUROPE = (
 
 def map_plane(latitude: npt.ArrayLike, longitude: npt.ArrayLike) -> npt.NDArray[np.float64]:
     r"""Places in a plane where a degree is as long in both directions: :math:`(\lambda\cos\bar\varphi, \varphi)`.
+
+    Parameters
+    ----------
+    latitude, longitude : array-like of shape (n,)
+        In degrees.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        East and north, in degrees of latitude.
 
     Examples
     --------

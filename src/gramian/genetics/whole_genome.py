@@ -267,6 +267,20 @@ def write_loco(found: WholeGenomePredictions, prefix: str | os.PathLike[str], *,
     The first line has the people as FID_IID; each of 23 others a chromosome and the predictions without it, NA for
     those whose trait is not known.
 
+    Parameters
+    ----------
+    found : WholeGenomePredictions
+        What :func:`whole_genome_ridge` found.
+    prefix : path-like
+        Name of the files without their endings.
+    overwrite : bool, default=False
+        Whether files of these names may be replaced.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
     Examples
     --------
     >>> import tempfile

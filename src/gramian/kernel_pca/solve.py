@@ -311,7 +311,7 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str, *, iter
                 M *= root[:, None] * root
             found = search_eigenpairs(M, k, ITERATED) if few else None
             if found is None:
-                # eq: kpca-eigen, kpca-variance, kpca-covariance
+                # eq: kpca-eigen, kpca-variance, kpca-covariance, kpca-quadratic
                 values, vectors = largest_eigenpairs(M, k)
             else:
                 (values, vectors, overlooked), method = found, "dense: Lanczos (ARPACK) on the centred kernel matrix"

@@ -279,7 +279,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         self._subset, self._landmark_fit = found.landmarks, None
         self._mean_weights = share if problem.intercept else None
         self._longest = float(np.sqrt(np.max(problem.squared_lengths, initial=0.0)))
-        # eq: krr-objective, krr-penalty
+        # eq: krr-objective, krr-quadratic
         objective = np.einsum("ij,ij->j", problem.targets, found.beta) * problem.lam
         with np.errstate(over="ignore"):  # ỹ − Bβ = λβ
             rss = np.where(problem.lam > 0, np.sum((problem.lam * found.beta) ** 2, axis=0), np.nan)

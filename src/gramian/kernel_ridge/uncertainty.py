@@ -350,6 +350,37 @@ class KernelPredictions:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sum(parts * (2.0 * Y - parts.sum(axis=0)), axis=1) / np.sum(Y**2, axis=0)
 
+    def squared_norm(self) -> Any:
+        r"""Return ‖f‖² = αᵀKα, the size of the fitted function; the penalty of the fit is λ times this number.
+
+        The intercept is no part of it. One product with k(X, X) is made, so an answer takes n² values of the kernel.
+
+        Returns
+        -------
+        float or ndarray of shape (t,)
+            ‖f‖² of each target.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian import KernelRidge
+        >>> x = np.linspace(0, 6, 40)[:, None]
+        >>> rough, smooth = (KernelRidge(alpha, kernel="rbf").fit(x, np.sin(x[:, 0])) for alpha in (0.01, 10.0))
+        >>> rough.squared_norm() > smooth.squared_norm()
+        True
+        """
+        check_is_fitted(self)
+        alpha, points = self.dual_coef_.reshape(len(self.dual_coef_), -1), self.X_fit_
+        if is_precomputed(self.kernel_):
+            values = np.asarray(points @ alpha, dtype=np.float64)
+        else:
+            device = choose_device(self.device, points, points, [self.kernel_])
+            A = kernel_operator(self.kernel_, points, points, dtype=np.float64, store=False, device=device)
+            values = multiply(A, alpha)
+        # eq: krr-penalty
+        norms = np.einsum("ij,ij->j", alpha, values)
+        return float(norms[0]) if self._vector else norms
+
     def std_method(self, return_std: bool | str = True) -> str:
         """Say how ``predict(..., return_std=...)`` finds standard deviations: exactly, or within what bounds."""
         check_is_fitted(self)

@@ -440,6 +440,11 @@ class _Two(_Combination):
 class Sum(_Two):
     r"""k₁(x, z) + k₂(x, z): the features of both, side by side.
 
+    Parameters
+    ----------
+    first, second : Kernel
+        The two kernels.
+
     Examples
     --------
     >>> import numpy as np
@@ -476,6 +481,11 @@ class Sum(_Two):
 class Product(_Two):
     r"""k₁(x, z) k₂(x, z): all products of a feature of the one with a feature of the other.
 
+    Parameters
+    ----------
+    first, second : Kernel
+        The two kernels.
+
     Examples
     --------
     >>> import numpy as np
@@ -506,6 +516,13 @@ class Product(_Two):
 @dataclass(frozen=True, repr=False)
 class Scaled(_Combination):
     r"""c k(x, z) for a positive number c.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    factor : float
+        c.
 
     Examples
     --------

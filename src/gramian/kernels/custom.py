@@ -102,6 +102,11 @@ def _objects(X: Any) -> Any:
 class MatrixFunction(Kernel):
     r"""k(X, Z) = function(X, Z), a function of two arrays of rows: such as the kernels of Gaussian processes.
 
+    Parameters
+    ----------
+    function : callable
+        Takes two arrays of rows and returns the matrix of their kernel values.
+
     Examples
     --------
     >>> import numpy as np

@@ -304,6 +304,20 @@ class EqualRowsError(ValueError):
 def median_distance(X: Any, *, seed: int = 0, rows: int = MEDIAN_ROWS) -> float:
     """Median distance ‖x − x′‖ between different rows, copies counted once, of a seeded sample where there are many.
 
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        The rows.
+    seed : int, default=0
+        Of the sample.
+    rows : int, default=2000
+        Size of the sample, where there are more rows.
+
+    Returns
+    -------
+    float
+        The median distance.
+
     Examples
     --------
     >>> import numpy as np
@@ -328,6 +342,16 @@ def median_distance(X: Any, *, seed: int = 0, rows: int = MEDIAN_ROWS) -> float:
 
 def scale_gamma(X: Any) -> float:
     """1/(p·Var X), Var over all entries of X; 1/p where they are all equal.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        The rows.
+
+    Returns
+    -------
+    float
+        γ.
 
     Examples
     --------

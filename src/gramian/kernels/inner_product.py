@@ -505,6 +505,18 @@ class Sigmoid(_OfInnerProduct):
 def monomials(p: int, degree: int, homogeneous: bool = False) -> list[tuple[int, ...]]:
     """Return the monomials of p variables up to a degree (or of that degree), each as its variables with repetition.
 
+    Parameters
+    ----------
+    p, degree : int
+        Number of variables, and highest degree.
+    homogeneous : bool, default=False
+        Whether only monomials of that degree are wanted.
+
+    Returns
+    -------
+    list of tuple of int
+        Of each monomial its variables, repeated by their powers.
+
     Examples
     --------
     >>> from gramian.kernels import monomials

@@ -27,6 +27,11 @@ def as_kernel(
     **kernel_params
         Keyword arguments for a callable.
 
+    Returns
+    -------
+    Kernel
+        The kernel.
+
     Examples
     --------
     >>> from gramian.kernels import as_kernel

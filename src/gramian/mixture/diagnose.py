@@ -49,6 +49,20 @@ class Diagnosis:
 def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None) -> tuple[Diagnosis, ...]:
     """Name the components that are empty, that only the floor keeps from collapsing, or that too few rows determine.
 
+    Parameters
+    ----------
+    mixture : Mixture
+        The parameters.
+    stats : SufficientStatistics
+        What the data say at them.
+    prior : Prior or None
+        The floor or the prior of the fit.
+
+    Returns
+    -------
+    tuple of Diagnosis
+        One for each component that has something wrong.
+
     Examples
     --------
     >>> import numpy as np, gramian

@@ -284,6 +284,20 @@ def standard_errors(
     Where the information is not positive definite, the mixture is not at a maximum or some of its parameters are not
     determined by the data: that is warned of, and all errors are NaN.
 
+    Parameters
+    ----------
+    data : MixtureRows or Bins
+        The data.
+    mixture : Mixture
+        The maximum.
+    constraints : Constraints, optional
+        Parameters that were held or tied.
+
+    Returns
+    -------
+    StandardErrors
+        Those of weights, means and covariances.
+
     Examples
     --------
     >>> import numpy as np, gramian
@@ -328,6 +342,20 @@ def is_flat(data: Bins, mixture: Mixture, maximiser: Maximiser) -> bool:
     By the information, where Louis's formula gives it; in two correlated columns by counting, as q classes that hold
     something determine q − 1 probabilities.
 
+    Parameters
+    ----------
+    data : Bins
+        The counts.
+    mixture : Mixture
+        A fit to them.
+    maximiser : Maximiser
+        The covariance model of the fit.
+
+    Returns
+    -------
+    bool
+        True where some parameters are not determined.
+
     Examples
     --------
     >>> import numpy as np
@@ -349,7 +377,20 @@ def is_flat(data: Bins, mixture: Mixture, maximiser: Maximiser) -> bool:
 
 
 def observed_information(data: MixtureRows | Bins, chart: Chart) -> Array:
-    """Observed information −∂²ℓ in the coordinates of a chart, at its base."""
+    """Observed information −∂²ℓ in the coordinates of a chart, at its base.
+
+    Parameters
+    ----------
+    data : MixtureRows or Bins
+        The data.
+    chart : Chart
+        Coordinates of the parameters, with a base.
+
+    Returns
+    -------
+    ndarray of shape (q, q)
+        The information, one row for each coordinate.
+    """
     mixture = chart.base
     if isinstance(data, MixtureRows) and not data.incomplete:
         return _louis(chart, *rows_information(data, chart))

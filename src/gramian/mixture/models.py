@@ -244,6 +244,18 @@ UNIVARIATE = {"E": "EII", "V": "VII"}
 def resolve_model(name: str, d: int) -> str:
     """Return the three letters of a model, given those, scikit-learn's name, or E or V for one column.
 
+    Parameters
+    ----------
+    name : str
+        The name of a covariance model.
+    d : int
+        Number of columns.
+
+    Returns
+    -------
+    str
+        Its three letters.
+
     Examples
     --------
     >>> from gramian.mixture import resolve_model
@@ -276,6 +288,18 @@ def is_nested(poor: str, rich: str) -> bool:
 def covariance_parameters(model: str, k: int, d: int) -> int:
     """Return how many free parameters k covariances of d columns have together.
 
+    Parameters
+    ----------
+    model : str
+        Three letters of a covariance model.
+    k, d : int
+        Numbers of components and of columns.
+
+    Returns
+    -------
+    int
+        Of all covariances together.
+
     Examples
     --------
     >>> from gramian.mixture import covariance_parameters
@@ -299,6 +323,11 @@ def maximise_covariances(model: str, N: Array, T: Array, current: Array | None =
         Scatter matrices, positive definite.
     current : ndarray, optional
         Covariances to start iterations from.
+
+    Returns
+    -------
+    ndarray of shape (K, d, d), or (K, d) for diagonal models
+        The covariances.
 
     Examples
     --------

@@ -117,6 +117,18 @@ def check_variances(variances: Array, varies: Mask) -> None:
 def free_parameters(model: str, k: int, d: int) -> int:
     """Return how many parameters a mixture has free: k − 1 weights, kd means, and its covariances, as mclust counts.
 
+    Parameters
+    ----------
+    model : str
+        Three letters of a covariance model.
+    k, d : int
+        Numbers of components and of columns.
+
+    Returns
+    -------
+    int
+        Of the whole mixture.
+
     Examples
     --------
     >>> from gramian.mixture import free_parameters
@@ -434,6 +446,22 @@ def regress(mixture: Mixture, columns: Sequence[int], values: Any) -> tuple[Arra
         \operatorname{Cov}(y|x)=\sum_kr_k(x)\bigl(C_k+m_k(x)m_k(x)^T\bigr)-E(y|x)E(y|x)^T
 
     with :math:`r_k(x)` the responsibilities by x alone, and :math:`m_k(x), C_k` the regression of each component.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        Of all columns.
+    columns : sequence of int
+        The columns that are given.
+    values : array-like of shape (n, len(columns))
+        Their values.
+
+    Returns
+    -------
+    mean : ndarray of shape (n, u)
+        Expected values of the u other columns.
+    covariance : ndarray of shape (n, u, u)
+        Their covariances.
 
     Examples
     --------

@@ -702,6 +702,13 @@ def central_moments(data: Any, *, sheppard: bool = True) -> tuple[float, Array]:
     sheppard : bool, default=True
         Whether to take out what rounding to bins of one width adds to moments (Sheppard 1898).
 
+    Returns
+    -------
+    mean : float
+        The mean.
+    moments : ndarray of shape (5,)
+        Central moments 2 to 6.
+
     Examples
     --------
     >>> from gramian.mixture import central_moments
@@ -741,6 +748,18 @@ def two_normals(mean: float, moments: npt.ArrayLike) -> TwoNormals:
 
     Pearson's solution (1894): the product of the two means, in units of a variance of 1, is a root of a polynomial of
     degree nine in the cumulants.
+
+    Parameters
+    ----------
+    mean : float
+        The mean.
+    moments : array-like of length 4 or 5
+        Central moments 2 to 5, and the sixth where it is known.
+
+    Returns
+    -------
+    TwoNormals
+        The mixtures that have them, the best by the sixth moment first.
 
     Examples
     --------

@@ -283,6 +283,11 @@ class Composed(Operator):
 class Transposed(Composed):
     """Aᵀ: every product of A with its sides exchanged.
 
+    Parameters
+    ----------
+    A : Operator
+        The map.
+
     Examples
     --------
     >>> import numpy as np

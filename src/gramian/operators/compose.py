@@ -116,6 +116,13 @@ def _correct_gram(G: Array, m: Array, s: Array, c: float) -> Array:
 class ColumnScaled(Composed):
     """A diag(1/scale): columns divided, as in correlation PCA.
 
+    Parameters
+    ----------
+    A : Operator
+        The map.
+    scale : array-like of shape (p,)
+        What columns are divided by.
+
     Examples
     --------
     >>> import numpy as np
@@ -168,6 +175,13 @@ class ColumnScaled(Composed):
 class RowWeighted(Composed):
     """diag(r) A: row i multiplied by r_i; with r = √w, a weighted least-squares problem.
 
+    Parameters
+    ----------
+    A : Operator
+        The map.
+    weights : array-like of shape (n,)
+        r, what rows are multiplied by.
+
     Examples
     --------
     >>> import numpy as np
@@ -217,6 +231,11 @@ class RowWeighted(Composed):
 class Gram(Composed):
     """AᵀA as a symmetric p×p operator. It squares the condition number: use it where that is harmless.
 
+    Parameters
+    ----------
+    A : Operator
+        The map.
+
     Examples
     --------
     >>> import numpy as np
@@ -240,6 +259,13 @@ class Gram(Composed):
 
 class Shifted(Composed):
     """A + μI for a square operator A, as in ridge regression.
+
+    Parameters
+    ----------
+    A : Operator
+        A square map.
+    shift : float
+        μ.
 
     Examples
     --------
@@ -268,6 +294,13 @@ class Shifted(Composed):
 class Multiple(Composed):
     """cA for a number c.
 
+    Parameters
+    ----------
+    A : Operator
+        The map.
+    factor : float
+        c.
+
     Examples
     --------
     >>> import numpy as np
@@ -291,7 +324,15 @@ class Multiple(Composed):
 
 
 class Known(Composed):
-    """A with its Gram matrix AᵀA already at hand, as after one pass of moments."""
+    """A with its Gram matrix AᵀA already at hand, as after one pass of moments.
+
+    Parameters
+    ----------
+    A : Operator
+        The map.
+    gram : array of shape (p, p)
+        AᵀA.
+    """
 
     def __init__(self, A: Operator, gram: Array) -> None:
         super().__init__(A)

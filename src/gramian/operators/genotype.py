@@ -662,6 +662,11 @@ def genotype_operator(
     tolerance : float, optional
         Of what is computed from the products, from which their mode follows on a device.
 
+    Returns
+    -------
+    GenotypeOperator
+        The map (G − 1mᵀ) diag(1/s).
+
     Examples
     --------
     >>> from gramian.operators import genotype_operator

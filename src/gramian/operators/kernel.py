@@ -760,6 +760,11 @@ def kernel_operator(
     tolerance : float, optional
         Relative error that products in float32 on a device may have.
 
+    Returns
+    -------
+    KernelOperator
+        The map k(X, Z).
+
     Examples
     --------
     >>> import numpy as np
@@ -789,6 +794,11 @@ def kernel_device(device: Any, kernel: Kernel, X: Any, like: Any = None) -> Any:
         The points.
     like : the same, optional
         The points as they were handed in, where X was made of them: it says where the data are.
+
+    Returns
+    -------
+    torch.device or None
+        Where to compute.
 
     Examples
     --------

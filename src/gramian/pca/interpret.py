@@ -440,7 +440,17 @@ class Rows(Elements):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reading:
-    """What :func:`gramian.analysis.describe` finds: ``columns``, ``rows`` and ``eigenvalues``."""
+    """What :func:`gramian.analysis.describe` finds: ``columns``, ``rows`` and ``eigenvalues``.
+
+    Parameters
+    ----------
+    columns : Columns
+        Coordinates, correlations, contributions and cos² of the variables.
+    rows : Rows
+        The same of the rows.
+    eigenvalues : Eigenvalues
+        Variances, with their shares.
+    """
 
     columns: Columns
     rows: Rows

@@ -367,6 +367,16 @@ class Pooled(Tabular):
 def pool(estimates: Any, variances: Any) -> Pooled:
     """Pool estimates and their variances, one row per completed table, by Rubin's rules.
 
+    Parameters
+    ----------
+    estimates, variances : array-like of shape (m, q)
+        Of each of m completed tables, the q estimates and their squared standard errors.
+
+    Returns
+    -------
+    Pooled
+        Their mean, its variance and degrees of freedom.
+
     Examples
     --------
     >>> from gramian.analysis import pool

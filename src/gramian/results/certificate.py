@@ -27,6 +27,11 @@ class NumericalWarning(UserWarning):
 def caller_level() -> int:
     """Return the ``stacklevel`` with which the caller of this function warns at the first line outside the package.
 
+    Returns
+    -------
+    int
+        The level.
+
     Examples
     --------
     >>> from gramian.results.certificate import caller_level
@@ -41,6 +46,18 @@ def caller_level() -> int:
 
 def describe_verdict(met: bool, tolerance: float | None) -> str:
     """Return the words in which screen and report say whether the arithmetic is certified, and to which tolerance.
+
+    Parameters
+    ----------
+    met : bool
+        Whether the tolerance was met.
+    tolerance : float or None
+        The tolerance.
+
+    Returns
+    -------
+    str
+        The words.
 
     Examples
     --------

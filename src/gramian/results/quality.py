@@ -92,6 +92,11 @@ def warn_of_units(deviations: npt.ArrayLike, names: Sequence[str], consequence: 
     consequence, remedy : str
         What follows from it for the model, and what to do unless the units are meant to count.
 
+    Returns
+    -------
+    str or None
+        The sentence.
+
     Examples
     --------
     >>> warn_of_units([1.0, 124.0], ["cyl", "disp"], "and makes the first component", "Scale it").partition(",")[0]
@@ -128,12 +133,35 @@ def judge_chance(p: float) -> FitLevel:
 
 
 def find_gravest(measures: Sequence[Quality]) -> Quality | None:
-    """The measure that says most against the model, the first of several; None of none."""
+    """The measure that says most against the model, the first of several; None of none.
+
+    Parameters
+    ----------
+    measures : sequence of Quality
+        Measures of one fit.
+
+    Returns
+    -------
+    Quality or None
+        One of them.
+    """
     return min(measures, key=lambda measure: list(FitLevel).index(measure.verdict), default=None)
 
 
 def measure_shares(shares: npt.ArrayLike, of: str = "the variance") -> list[Quality]:
     """How much of a variance components explain, and of three and more what the plane of the first two shows.
+
+    Parameters
+    ----------
+    shares : array-like of shape (k,)
+        Of each component.
+    of : str, default="the variance"
+        What they are shares of.
+
+    Returns
+    -------
+    list of Quality
+        One or two measures.
 
     Examples
     --------

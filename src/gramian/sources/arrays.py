@@ -161,6 +161,13 @@ def _two_dimensional(X: Any) -> tuple[int, int]:
 class DenseSource(Source):
     """A NumPy array of any real dtype and memory layout, read where it lies.
 
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        The rows.
+    feature_names : list of str, optional
+        Names of the columns.
+
     Examples
     --------
     >>> import numpy as np
@@ -189,6 +196,13 @@ class DenseSource(Source):
 
 class SparseSource(Source):
     """A scipy.sparse matrix or array of any format, kept as CSR with duplicates summed.
+
+    Parameters
+    ----------
+    X : sparse matrix or sparse array of shape (n, p)
+        The rows.
+    feature_names : list of str, optional
+        Names of the columns.
 
     Examples
     --------
@@ -222,7 +236,15 @@ class SparseSource(Source):
 
 
 class TensorSource(Source):
-    """A torch tensor on any device, or another array of the array API standard."""
+    """A torch tensor on any device, or another array of the array API standard.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, p)
+        The rows.
+    feature_names : list of str, optional
+        Names of the columns.
+    """
 
     values: Any = None
 
@@ -311,7 +333,21 @@ def map_source(
 ) -> Source:
     """Return the changed source: an array where the data are in memory, else computed block by block.
 
-    Parameters are those of :class:`MappedSource`.
+    Parameters
+    ----------
+    source : Source
+        The data.
+    change : callable
+        Takes a block of rows and returns the changed values.
+    columns : int, optional
+        How many columns there are after the change, where their number changes.
+    alike : bool, default=False
+        As for :class:`MappedSource`.
+
+    Returns
+    -------
+    Source
+        The changed data.
 
     Examples
     --------

@@ -77,7 +77,15 @@ def reading(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 
 class Block(NamedTuple):
-    """Rows ``start`` to ``stop`` of a source and their values."""
+    """Rows ``start`` to ``stop`` of a source and their values.
+
+    Parameters
+    ----------
+    start, stop : int
+        First row, and the row after the last.
+    values : array
+        The rows.
+    """
 
     start: int
     stop: int
@@ -85,7 +93,13 @@ class Block(NamedTuple):
 
 
 def memory_budget() -> int:
-    """Return scikit-learn's ``working_memory`` setting in bytes."""
+    """Return scikit-learn's ``working_memory`` setting in bytes.
+
+    Returns
+    -------
+    int
+        Bytes.
+    """
     return int(get_config()["working_memory"] * 2**20)
 
 

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 
 class Argument(NamedTuple):
-    """An argument that an error speaks of, with the value that is meant, if one is."""
+    """An argument that an error speaks of, with the value that is meant, if one is.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object, optional
+        The value that is meant.
+    """
 
     name: str
     value: Any = None

@@ -108,6 +108,11 @@ class MemmapSource(Source):
     """A memory map of the user's, or a slice of one; its pages are given back after each block.
 
     Reading goes through the map, not through the file's name, which may lead elsewhere by now.
+
+    Parameters
+    ----------
+    X : numpy.memmap of shape (n, p)
+        The rows.
     """
 
     resident = False

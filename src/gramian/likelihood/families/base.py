@@ -23,6 +23,11 @@ class Link:
 
     θ = φ, low + e^φ, high − e^(−φ) or low + (high − low)/(1 + e^(−φ)), as the ends are infinite or not.
 
+    Parameters
+    ----------
+    low, high : float
+        Ends of the range; infinite where there is none.
+
     Examples
     --------
     >>> from gramian.likelihood.families import Link
@@ -218,6 +223,15 @@ class Parameter:
 
     ``kind`` is "location" (shift + scale·θ), "scale" (scale·θ), "rate" (θ/scale), "log" (θ + ln scale), "angle" or
     "shape" (no change); see :meth:`Family.change_of_units`.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    link : Link
+        Its range.
+    kind : {"location", "scale", "rate", "log", "angle", "shape"}
+        What a change of units does to it.
     """
 
     name: str
