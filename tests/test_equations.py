@@ -12,6 +12,7 @@ import pytest
 
 import gramian
 from gramian import KernelPCA, KernelRidge
+from gramian.cli import COMMANDS
 from gramian.cli.demo_content import power_method
 from gramian.kernels import Gaussian, Polynomial, polynomial_features
 
@@ -178,3 +179,18 @@ def test_every_public_function_says_what_it_takes_and_returns(book):
         if not text:
             missing.append(f"{public.path}: a docstring")
     assert missing == []
+
+
+def test_every_command_is_in_the_table_of_commands():
+    text = (ROOT / "docs/command-line.md").read_text("utf-8")
+    rows = "\n".join(re.findall(r"^\|.*", text[: text.index("## What is read")], re.MULTILINE))
+    assert set(COMMANDS) - set(re.findall(r"`([\w-]+)`", rows)) == set()
+
+
+def test_each_worked_example_of_extending_is_short():
+    """Fewer than 40 lines of code; that they run is tested with the other documents."""
+    pages = sorted((ROOT / "docs/extend").glob("a-*.md"))
+    assert len(pages) >= 5
+    for page in pages:
+        code = re.findall(r"^(?:>>>|\.\.\.) ", page.read_text("utf-8"), re.MULTILINE)
+        assert 10 <= len(code) < 40, page.name
