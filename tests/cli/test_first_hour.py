@@ -155,3 +155,43 @@ def test_bars_of_a_scree_plot_stay_on_their_lines(run, tmp_path):
 def test_levels_of_a_text_column_come_with_a_word_on_their_errors(run):
     assert "differences" in run("ridge", "flowers.csv", "--target", "sum", "--drop", "plant").stdout
     assert "differences" not in run("ridge", "houses.csv", "--target", "price").stdout
+
+
+def test_a_target_that_was_not_named_is_asked_for_with_the_columns_there_are(run, sheet):
+    for name in ("ridge", "kernel-ridge"):
+        result = run(name, sheet)
+        assert result.exit_code == 2
+        assert "--target colour; the columns are weight, share, colour" in result.stderr
+    assert "--target NAME" in run("ridge", "-", input=b"a,b\n1,2\n").stderr
+    assert run("ridge", sheet, "-y", "share", *QUIET).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("gmm", "mixture"), ("kpca", "kernel-pca"), ("lm", "ridge"), ("KRR", "kernel-ridge")]
+)
+def test_commands_by_the_names_of_other_programs_are_understood(run, word, meant):
+    assert f"did you mean {meant!r}?" in run(word, "flowers.csv").stderr
+
+
+def test_how_many_components_is_answered_where_cells_are_missing(answer, run, tmp_path):
+    rng = np.random.default_rng(2)
+    V = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 1, -1, -1, -1]])
+    X = 3 * rng.normal(size=(90, 2)) @ V + rng.normal(size=(90, 6))
+    X[rng.random(X.shape) < 0.15] = np.nan
+    lines = ["a,b,c,d,e,f", *(",".join("" if np.isnan(v) else f"{v:.4f}" for v in row) for row in X)]
+    (tmp_path / "gaps.csv").write_text("\n".join(lines) + "\n")
+    found = answer("pca", "gaps.csv", "--scale")["advice"]
+    assert (found["consensus"], found["rules"]) == (2, {"cv": 2})
+    assert "Components to keep: 2. By cells held out" in run("pca", "gaps.csv", "--scale").stdout
+
+
+def test_a_mixture_of_few_rows_and_columns_of_few_values_is_doubted(answer, tmp_path):
+    """As mtcars is, of which BIC takes eight components: each is a combination of values."""
+    rng = np.random.default_rng(3)
+    gears, shaft = np.tile([3, 4, 5], 5), np.tile([0, 1, 1, 0, 1], 3)
+    rows = [f"{100 * g + rng.normal():.2f},{rng.normal():.3f},{g},{s}" for g, s in zip(gears, shaft, strict=True)]
+    (tmp_path / "cars.csv").write_text("power,weight,gears,shaft\n" + "\n".join(rows) + "\n")
+    found = answer("mixture", "cars.csv", "-k", "1", "--covariance", "VVV")
+    doubts = {measure["name"]: measure["text"] for measure in found["quality"] if measure["verdict"] == "doubtful"}
+    assert doubts["stepped_columns"].startswith("gears (3), shaft (2): ")
+    assert "numbers_per_parameter" in doubts

@@ -192,3 +192,13 @@ def test_cross_validation_tries_as_many_as_asked() -> None:
     assert "largest number tried" in advice.reasons[advice.rules.index("cv")]
     with pytest.raises(ValueError, match="max_components"):
         rank_advice(X, max_components=0)
+
+
+def test_where_cells_are_missing_held_out_cells_answer() -> None:
+    X = spiked(120, 6, [6.0, 5.0], seed=2)
+    X[np.random.default_rng(1).random(X.shape) < 0.15] = np.nan
+    advice = rank_advice(X, random_state=0)
+    assert (advice.rules, advice.consensus, advice.interval) == (("cv",), 2, (2, 2))
+    assert advice.reason.startswith("By cells held out: they predict")
+    assert "Cells are missing" in advice.explain
+    assert rank_advice(X, max_components=1).consensus == 1

@@ -101,6 +101,22 @@ def test_rows_observed_several_times_count_as_often():
     assert measure_mixture(np.ones((3, 1)), 0.0)[0].verdict == FitLevel.FACT
 
 
+def test_mixtures_of_columns_of_few_values_and_of_many_parameters_are_doubted():
+    rng = np.random.default_rng(0)
+    columns = {"speed": rng.normal(size=40), "gears": rng.integers(3, 6, 40), "empty": np.full(40, np.nan)}
+    columns["speed"][:4] = np.nan
+    stepped, crowded = measure_mixture(np.ones((40, 1)), -3.0, n_parameters=20, columns=columns)[2:]
+    assert (stepped.value, stepped.verdict) == (1, FitLevel.DOUBTFUL)
+    assert stepped.text.startswith("gears (3): ")
+    assert (crowded.value, crowded.verdict) == (76 / 20, FitLevel.DOUBTFUL)
+    few = {"speed": columns["speed"]}
+    assert [m.verdict for m in measure_mixture(np.ones((40, 1)), -3.0, n_parameters=2, columns=few)] == [
+        FitLevel.FACT
+    ] * 3
+    counted = measure_mixture(np.ones((40, 1)), -3.0, np.full(40, 2.0), n_parameters=2, columns=few)[-1]
+    assert counted.value == 36.0
+
+
 @pytest.mark.parametrize(("groups", "level"), [(1, FitLevel.DOUBTFUL), (2, FitLevel.FACT)])
 def test_genotypes_without_structure_are_doubted(groups, level):
     rng = np.random.default_rng(4)

@@ -59,7 +59,8 @@ class LazyGroup(click.Group):
         """Find the command, or name the one that may have been meant."""
         name = str(args[0])
         if name not in self.lazy and not name.startswith("-") and not ctx.resilient_parsing:
-            near = get_close_matches(name, self.lazy, 1)
+            meant = next((command for command, words in ALSO.items() if name.lower() in words), None)
+            near = [meant] if meant in self.lazy else get_close_matches(name, self.lazy, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.lazy)}"
             raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
         if name in self.lazy and self.lazy[name].genotypes and _names_genotypes(args[1:]):
@@ -124,6 +125,18 @@ def _names_genotypes(arguments: Sequence[str]) -> bool:
 
 HELP = """Certified spectral methods for data: every fit says how accurate it is.
 'gramian COMMAND --help' explains a command, with two examples."""
+
+# What people type who know other programs.
+ALSO = {
+    "pca": ("prcomp", "princomp", "svd"),
+    "kernel-pca": ("kpca", "kernelpca"),
+    "ridge": ("lm", "ols", "regression", "regress", "linear"),
+    "kernel-ridge": ("krr", "kernelridge", "gp", "gpr"),
+    "mixture": ("gmm", "mclust", "cluster", "kmeans", "em", "gaussian-mixture"),
+    "fit": ("mle", "fitdistr", "fitdist", "likelihood", "distribution"),
+    "project": ("transform",),
+    "info": ("describe", "summary", "inspect", "head"),
+}
 
 COMMANDS = {
     "pca": LazyCommand(

@@ -29,6 +29,7 @@ from gramian.cli.running import LOG, CommandRun, data_errors, device_option, run
 from gramian.display.report import regression_report
 from gramian.kernel_ridge.estimator import KernelRidge, KernelRidgeCV
 from gramian.kernels import Kernel
+from gramian.kernels.names import name_kernel
 from gramian.linear.path import CRITERIA
 
 TABLES = ("predictions", "path", "choice", "widths")
@@ -63,7 +64,7 @@ TABLES = ("predictions", "path", "choice", "widths")
 )
 @option("--landmarks", type=click.IntRange(min=1), help="How many landmarks for that solver.")
 @option("--tol", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Residual to reach.")
-@reading_options(target="Column to be predicted.", missing="refuse", categorical="onehot")
+@reading_options(target="Column to be predicted.  [required]", missing="refuse", categorical="onehot")
 @output_options()
 @running_options
 @device_option
@@ -114,7 +115,7 @@ def kernel_ridge(
         table,
         file,
         lines=[
-            f"{target} by {model.kernel_!r}, λ = {alpha_:.4g}",
+            f"{target} by {name_kernel(model.kernel_)}, λ = {alpha_:.4g}",
             f"computed predictions are within {largest:.1e} of the exact ones",
         ],
         quality=quality,

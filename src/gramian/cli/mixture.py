@@ -29,7 +29,7 @@ from gramian.display import report as reports
 from gramian.mixture.choose import select_mixture
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS
-from gramian.mixture.quality import measure_mixture
+from gramian.mixture.quality import measure_mixture, rank_columns
 
 TABLES = ("clusters", "components", "covariances", "choice")
 PICTURES = ("mixture", "choice")
@@ -165,8 +165,8 @@ def mixture(
             *([ResultTable(choice.table(), "choice")] if many else []),
         ],
         lines=[f"BIC {bic:.2f}, log-likelihood {loglik:.2f}, {model.n_parameters_:,} parameters"],
-        quality=measure_mixture(R, loglik, table.target),
-        sketch=_sketch_clusters(table, clusters["component"]),
+        quality=measure_mixture(R, loglik, table.target, n_parameters=model.n_parameters_, columns=_as_columns(table)),
+        sketch=_sketch_clusters(table, clusters["component"], model.mixture_),
         pictures={
             "mixture": draw_mixture,
             **({"choice": lambda: display.MixtureChoiceDisplay.from_estimator(choice)} if many else {}),
@@ -192,10 +192,19 @@ def _best_models(choice: Any, criterion: str) -> dict[str, list[Any]]:
     return {"covariance": list(kinds), "components": list(counts), criterion.upper(): [f"{v:.2f}" for v in values]}
 
 
-def _sketch_clusters(table: Any, component: Any) -> Sketch | None:
-    """The rows on the first two columns, each with its component."""
-    if table.source.shape[1] < 2 or not table.source.resident or table.source.sparse:
+def _as_columns(table: Any) -> dict[str, Any] | None:
+    """The columns of a dense table in memory."""
+    if not table.source.resident or table.source.sparse:
         return None
-    X = np.asarray(table.source.values)
+    return dict(zip(table.names, np.asarray(table.source.values).T, strict=True))
+
+
+def _sketch_clusters(table: Any, component: Any, mixture: Any) -> Sketch | None:
+    """The rows on the two columns in which the components differ most, each with its component."""
+    columns = _as_columns(table)
+    if columns is None or len(columns) < 2:
+        return None
+    values = list(columns.values())
+    x, y = sorted(rank_columns(mixture, np.column_stack(values))[:2])
     groups = [str(value) for value in component]
-    return Sketch("Components", X[:, 0], X[:, 1], (table.names[0], table.names[1]), groups)
+    return Sketch("Components", values[x], values[y], (table.names[x], table.names[y]), groups)

@@ -29,7 +29,7 @@ SYNONYMS = {
     "--alpha": ("--lambda", "--alphas", "--penalty"),
     "--categorical": ("--text",),
     "--columns": ("--cols", "--features", "--variables"),
-    "--components": ("--n-components", "--n_components", "--ncomp", "--k"),
+    "--components": ("-n", "--n-components", "--n_components", "--ncomp", "--k"),
     "--delimiter": ("--sep", "--separator"),
     "--id": ("--ids", "--names"),
     "--label": ("--labels", "--color", "--colour", "--group"),
@@ -38,7 +38,7 @@ SYNONYMS = {
     "--out": ("--output", "--outdir"),
     "--seed": ("--random-state", "--random_state"),
     "--standardise": ("--standardize", "--scale"),
-    "--target": ("--y", "--response"),
+    "--target": ("-y", "--y", "--response", "--outcome"),
 }
 
 

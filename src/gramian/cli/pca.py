@@ -48,6 +48,7 @@ SHOWN = {"component": "", "variance": ".6g", "share": ".2%", "running_sum": ".2%
 BAR = 16  # characters of the longest bar of a scree plot
 MAX_ROWS_SHOWN = 20  # loadings up to which the screen shows them all
 MAX_ADVISED_CELLS = 2_000_000  # cells of a table up to which every rule for the number of components is asked
+MAX_GAPPY = 20_000  # and where cells are missing, so that many models are fitted to hold cells out
 MAX_ADVISED_SCREEN = 100_000  # and where no report waits for the answers
 
 
@@ -127,7 +128,8 @@ def pca(
     if unlike is not None:
         run.doubt(unlike)
     cells, complete = source.shape[0] * source.shape[1], isinstance(model.certificate_, SpectralCertificate)
-    asked = complete and most > 1 and cells <= (MAX_ADVISED_CELLS if output.has_report else MAX_ADVISED_SCREEN)
+    affordable = MAX_ADVISED_CELLS if output.has_report and complete else MAX_ADVISED_SCREEN if complete else MAX_GAPPY
+    asked = most > 1 and cells <= affordable
     if cells <= MAX_ADVISED_CELLS:  # nothing large is multiplied from here on, and BLAS threads would wait by spinning
         click.get_current_context().with_resource(threadpool_limits(1, "blas"))
     advice = None
@@ -200,10 +202,12 @@ def count_components(number: int) -> str:
 
 def _advice_lines(advice: Any, complete: bool) -> list[str]:
     """How many components to keep, with the reason, where the rules were asked."""
-    if not complete:
-        return ["Components to keep: the rules need complete rows, and cells are missing"]
     if advice is None or advice.consensus is None:
-        return []
+        if complete:
+            return []
+        return [
+            "Components to keep: not asked, as cells are missing and the table is large; -k cv chooses by cells held out"
+        ]
     return [f"Components to keep: {advice.consensus}. {advice.reason}"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,8 @@ from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kern
 from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.results import warn_of_units
 from gramian.sources import Block, DenseSource, Source, memory_budget
-from gramian.sources.columns import CATEGORICAL, DATES
+from gramian.sources.columns import CATEGORICAL, DATES, open_records
+from gramian.sources.files import TABULAR, suffix_of
 from gramian.sources.genotype_names import is_genotype_name, list_genotype_files
 from gramian.sources.marks import MissingMarks
 from gramian.sources.parts import is_pattern
@@ -235,6 +237,21 @@ class MissingRule(click.Choice):  # type: ignore[type-arg]
         return super().convert(value, param, ctx)
 
 
+def ask_for_target(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Refuse to go on without a target, and name the columns of the table that there are to choose from."""
+    if value is not None or ctx.resilient_parsing:
+        return value
+    names: list[str] = []
+    file = Path(str(ctx.params.get("file") or ""))
+    if suffix_of(file) in TABULAR and file.is_file():
+        with suppress(ValueError, OSError, ImportError):  # what is wrong with the file is said when it is read
+            dialect = {"delimiter": None, "decimal": None, "encoding": None, "header": None}
+            names = open_records(file, suffix_of(file), None, **dialect).names
+    columns = f"; the columns are {', '.join(names[:20])}{', …' * (len(names) > 20)}" if names else ""
+    example = names[-1] if names else "NAME"
+    raise click.UsageError(f"which column is to be predicted? Name it, as in --target {example}{columns}")
+
+
 def reading_options(
     *, target: str = "", missing: str = "keep", categorical: str = "label", new_rows: bool = False
 ) -> Callable[[Any], Any]:
@@ -243,7 +260,7 @@ def reading_options(
     Parameters
     ----------
     target : str, optional
-        What the target is, for commands that have one.
+        What the target is, for commands that have one: the help of an option that must be given.
     missing : str, default="keep"
         What to do with missing values unless said otherwise.
     categorical : str, default="label"
@@ -281,7 +298,11 @@ def reading_options(
         options.insert(2, add("--categorical", type=kinds, default=categorical, help=text))
         options.insert(3, add("--dates", type=dates, default=DATES[0], help="Dates: as text, or days since 1970."))
         options[:0] = [
-            *([add("--target", metavar="NAME", required=True, help=target)] if target else []),
+            *(
+                [add("--target", metavar="NAME", callback=ask_for_target, help=f"{target}  [required]")]
+                if target
+                else []
+            ),
             add("--columns", type=NAMES, metavar="NAMES", help="Columns to use, as a,b,c [default: all]."),
             add("--drop", type=NAMES, metavar="NAMES", default=(), help="Columns to leave out."),
         ]

@@ -69,7 +69,7 @@ ERRORS = {"rmse_left_out": np.nan, "r2_left_out": np.nan}  # of models that do n
 @option("--no-intercept", is_flag=True, help="Fit no constant.")
 @standardise_option("scale")
 @option("--solver", type=click.Choice(["auto", "svd", "cholesky", "dual", "cg"]), default="auto", help="For one λ.")
-@reading_options(target="Column to be predicted.", missing="refuse", categorical="onehot")
+@reading_options(target="Column to be predicted.  [required]", missing="refuse", categorical="onehot")
 @output_options()
 @running_options
 @device_option

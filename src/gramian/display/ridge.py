@@ -38,6 +38,7 @@ from gramian.inputs.checks import check_choice, check_integer, check_share
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.kernels import is_precomputed
 from gramian.kernel_ridge.estimator import KernelRidge
+from gramian.kernels.names import name_kernel
 from gramian.pca.interpret import row_names
 
 Array = NDArray[Any]
@@ -569,7 +570,7 @@ def _name_kernels(kernels: Sequence[Any]) -> tuple[list[str], Array | None]:
     if alike and all(isinstance(g, (int, float, np.number)) and g > 0 for g in gammas) and len(set(gammas)) > 1:
         numbers = np.array([float(g) for g in gammas])  # type: ignore[arg-type]
         return [f"γ = {g:.3g}" for g in numbers], numbers if len(set(numbers)) == len(numbers) else None
-    return [repr(kernel) for kernel in kernels], None
+    return [name_kernel(kernel) for kernel in kernels], None
 
 
 STEPS = 300  # points of the curve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -65,3 +66,15 @@ def as_kernel(
         raise ValueError(f"kernel must be one of {names}, a Kernel, or a function of two rows; got {kernel!r}.")
     found: Kernel = named[kernel]()
     return found
+
+
+def name_kernel(kernel: Any) -> str:
+    """A kernel as it is written in pictures and reports: its numbers with five digits, which the model has whole.
+
+    Examples
+    --------
+    >>> from gramian.kernels.names import name_kernel
+    >>> name_kernel(Gaussian(bandwidth=170.1310203812782)), name_kernel(Gaussian(bandwidth=0.1))
+    ('Gaussian(bandwidth=170.13)', 'Gaussian(bandwidth=0.1)')
+    """
+    return re.sub(r"\b\d+\.\d+(e[-+]?\d+)?\b", lambda number: f"{float(number[0]):.5g}", repr(kernel))

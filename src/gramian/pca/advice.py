@@ -12,6 +12,7 @@ from gramian.inputs.checks import check_integer
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.progress import Progress
 from gramian.pca.estimator import PCA
+from gramian.pca.missing import choose_by_held_out_cells
 from gramian.pca.noise import JUDGED, NoiseDiagnosis, diagnose_noise, unequal_noise
 from gramian.pca.rank import (
     SPECTRUM_RULES,
@@ -29,7 +30,7 @@ from gramian.pca.rank import (
     variance_fraction,
 )
 from gramian.results.tables import Tabular
-from gramian.sources import open_source
+from gramian.sources import Source, SourceError, open_source
 
 SIZE_ONLY = ("fraction",)  # rules that do not ask whether there is anything but noise
 HELPS = 0.5  # share of the ratio of noise variances to which scaling must bring it to be advised
@@ -216,6 +217,8 @@ class RankAdvice(Tabular):
         votes, consensus = self.votes, self.consensus
         if consensus is None:
             return "No rule could be used: " + " ".join(self.reasons)
+        if len(self.rules) == 1:
+            return self.reasons[0]
         if self.agree:
             return "All rules agree."
         asked = [rule for rules in votes.values() for rule in rules]
@@ -279,7 +282,8 @@ def rank_advice(
 
     The rules are ``parallel`` and ``parallel-gaussian`` (:func:`gramian.pca.rank.parallel_analysis`),
     ``tracy-widom``, ``gavish-donoho``, ``broken-stick`` and ``fraction`` (:mod:`gramian.pca.rank`), ``cv``
-    (:func:`gramian.pca.rank.cross_validate_rank`) and ``mle`` (Minka's evidence).
+    (:func:`gramian.pca.rank.cross_validate_rank`) and ``mle`` (Minka's evidence). Where cells are missing ``cv``
+    alone is asked, by cells held out.
 
     Parameters
     ----------
@@ -316,7 +320,12 @@ def rank_advice(
     if max_components is not None:
         check_integer("max_components", max_components)
     source, w, pca = convert_to_numpy(open_source(X)), convert_to_numpy(sample_weight), PCA(scale=scale)
-    whole = fit_whole(pca, source, w)
+    try:
+        whole = fit_whole(pca, source, w)
+    except SourceError as error:
+        if not error.missing:
+            raise
+        return _advise_with_gaps(PCA(scale=scale, random_state=random_state), source, w, max_components)
     lam, n, p = whole.variances, whole.weight, len(whole.mean)
 
     noise = diagnose_noise(whole, source, w, random_state)
@@ -394,3 +403,11 @@ def rank_advice(
         short = [name for name, k in zip(rules, answers, strict=True) if k is not None and k < noise.n_components]
         weights |= dict.fromkeys(short, 0.0)
     return RankAdvice(tuple(rules), answers, tuple(reasons.values()), choices, tuple(notes), weights, noise, at_most)
+
+
+def _advise_with_gaps(pca: PCA, source: Source, w: Any, max_components: int | None) -> RankAdvice:
+    """Where cells are missing one question is left, and it is answered: how many predict cells held out best?"""
+    choice = choose_by_held_out_cells(pca, source, w, max_components=max_components)
+    reason = f"By cells held out: {choice.reason}"
+    note = "Cells are missing. The other rules compare variances with those of complete tables, and were not asked."
+    return RankAdvice(("cv",), (choice.n_components,), (reason,), {"cv": choice}, (note,))

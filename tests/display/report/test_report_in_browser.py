@@ -292,6 +292,50 @@ def test_names_of_arrows_stay_within_the_frame(browser, tmp_path):
     found.page.close()
 
 
+def test_arrows_end_within_the_frame_where_points_lie_on_one_side(browser, tmp_path):
+    rng = np.random.default_rng(5)
+    skew = np.exp(rng.normal(size=(80, 2)) @ [[1.5, 0.2, 0.1], [0.3, 1.2, -0.2]] + 0.2 * rng.normal(size=(80, 3)))
+    model = PCA(2, scale=True).fit(skew)
+    write_report(tmp_path / "report.html", pca_report(model, model.transform(skew), data=DataFacts("x", *skew.shape)))
+    for width in (1400, 390):
+        found = opened(browser, tmp_path / "report.html", width=width)
+        inside = found.page.evaluate(
+            """() => Object.values(gramian.clouds)[0].panels.flatMap((panel) => {
+                const { x_range, y_range } = panel.figure, cloud = Object.values(gramian.clouds)[0];
+                const heads = cloud.heads(panel, cloud.columns[panel.x].data, cloud.columns[panel.y].data);
+                const within = (v, range) => range.start < v && v < range.end;
+                return heads.map(([, [u, v]]) => within(u, x_range) && within(v, y_range));
+            })"""
+        )
+        assert inside == [True] * 3
+        found.check_quiet()
+        found.page.close()
+
+
+def test_legends_go_below_on_a_telephone_and_paper_is_dark_at_night(browser, tmp_path):
+    place = """() => Bokeh.documents[0].roots().filter((f) => f.legend?.length ?? 1).map((f) =>
+        ["right", "below"].map((way) => f[way].filter((part) => part.type === "Legend").length))"""
+    write_report(tmp_path / "report.html", _ridge()[0])
+    counted = {}
+    for width in (1400, 390):
+        found = opened(browser, tmp_path / "report.html", width=width)
+        counted[width] = np.array(found.page.evaluate(place)).sum(axis=0).tolist()
+        found.check_quiet()
+        found.page.close()
+    assert counted[1400][0] > 0
+    assert counted[1400][1] == 0
+    assert counted[390] == counted[1400][::-1]
+    write_report(tmp_path / "fit.html", _fit()[0])
+    found = opened(browser, tmp_path / "fit.html", width=390)
+    backs = found.page.evaluate(
+        """() => Bokeh.documents[0].roots().flatMap((f) => [...f.center, ...f.above, ...f.right, ...f.below])
+            .filter((part) => part.type === "Legend").map((legend) => legend.background_fill_color)"""
+    )
+    assert backs
+    assert all(colour is None or (isinstance(colour, dict) and colour.get("value") is None) for colour in backs), backs
+    found.page.close()
+
+
 def test_names_can_be_found(report):
     cloud = report.page.locator(".cloud").first
     cloud.locator("input.find").fill("PLE 4")

@@ -30,10 +30,11 @@ from gramian.display.report import (
     render,
 )
 from gramian.display.report.blocks import explain_certificate
-from gramian.display.report.mixture import _rank_columns, uncertainty_figure
+from gramian.display.report.mixture import uncertainty_figure
 from gramian.genetics.pca import GenotypePCA
 from gramian.likelihood import fit
 from gramian.mixture.choose import select_mixture
+from gramian.mixture.quality import rank_columns
 from gramian.results import Residual, SpectralCertificate
 
 pytest.importorskip("bokeh", reason="a report needs Bokeh: pip install 'gramian[report]'")
@@ -305,7 +306,9 @@ def test_axes_of_a_mixture_begin_with_the_column_that_tells_its_components_apart
         means=np.array([[0.0, 0.0], [9.0, -7.0]]),
         matrices=np.stack([np.diag([25.0, 9.0])] * 2),
     )
-    assert _rank_columns(two).tolist() == [1, 0]
+    assert rank_columns(two).tolist() == [1, 0]
+    steps = np.column_stack([np.linspace(0, 1, 20), np.repeat([0.0, 10.0], 10)])
+    assert rank_columns(two, steps).tolist() == [0, 1]  # points over a column of two values lie on one another
 
 
 def profile_ends(x, level):

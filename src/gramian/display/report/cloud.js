@@ -16,6 +16,8 @@ class Cloud {
     this.paint();
     this.panels.forEach((panel, j) => this.place(panel, j));
     this.source.selected.properties.indices.change.connect(() => this.selected());
+    // names and heads are placed in pixels, which are known once the plot is laid out, and change with the window
+    for (const panel of this.panels) panel.figure.properties.inner_width.change.connect(() => this.lines(panel));
     for (const panel of this.panels) panel.hover.tooltips = (_, vars) => this.tip(panel, vars.index);
   }
   row(i) { return 1 + (this.spec.rows ? this.spec.rows[i] : i); }
@@ -143,7 +145,8 @@ class Cloud {
   place(panel, j) {
     const { figure } = panel, x = this.columns[panel.x], y = this.columns[panel.y];
     this.source.data = { ...this.source.data, [`x${j}`]: x.data, [`y${j}`]: y.data };
-    const ranges = [figure.x_range, figure.y_range], ends = [this.ends(x.data, panel.x), this.ends(y.data, panel.y)];
+    const ranges = [figure.x_range, figure.y_range], heads = this.heads(panel, x.data, y.data).map(([, head]) => head);
+    const ends = [x, y].map(({ data }, way) => this.ends(data, panel["xy"[way]], heads.map((head) => head[way])));
     if ([panel.x, panel.y].every((c) => this.spec.alike.includes(c))) {
       const sizes = [figure.inner_width || 480, figure.inner_height || 340], unit = Math.max(...ends.map(([low, high], way) => (high - low) / sizes[way]));
       ends.forEach((pair, way) => {
@@ -158,7 +161,7 @@ class Cloud {
     });
     this.lines(panel);
   }
-  ends(data, axis) {
+  ends(data, axis, more = []) {
     let low = Infinity, high = -Infinity;
     const known = this.spec.ellipses, at = known ? known.axes.indexOf(axis) : -1;
     if (at >= 0 && known.axes.length > 1)
@@ -167,7 +170,7 @@ class Cloud {
         low = Math.min(low, mean[at] - reach);
         high = Math.max(high, mean[at] + reach);
       });
-    for (const v of data) if (Number.isFinite(v)) { if (v < low) low = v; if (v > high) high = v; }
+    for (const values of [data, more]) for (const v of values) if (Number.isFinite(v)) { if (v < low) low = v; if (v > high) high = v; }
     if (low > high) [low, high] = [0, 1];
     const margin = 0.06 * (high - low) || Math.abs(high) || 1;
     return [low - margin, high + margin];
@@ -201,22 +204,30 @@ class Cloud {
       add(x, y, GROUPS[k % GROUPS.length]);
     });
   }
-  // The longest arrows of a biplot, all times one number: the longest reaches nine tenths as far as the points.
-  vectors(panel, x, y, add, texts, taken) {
-    const { axes, names, values } = this.spec.biplot, a = axes.indexOf(panel.x), b = axes.indexOf(panel.y);
-    if (a < 0 || b < 0 || a === b) return;
-    const { x_range, y_range, inner_width, inner_height } = panel.figure, far = (data) => data.reduce((most, v) => Math.max(most, Math.abs(v) || 0), 0);
+  // The longest arrows of a biplot, all times one number, and where they end: none goes beyond nine tenths of how far
+  // the points reach its way, or of half as far as they reach the other way.
+  heads(panel, x, y) {
+    const { axes, names, values } = this.spec.biplot ?? { axes: [] }, a = axes.indexOf(panel.x), b = axes.indexOf(panel.y);
+    if (a < 0 || b < 0 || a === b) return [];
     const size = (v) => Math.hypot(v[a], v[b]), long = [...values.keys()].sort((i, k) => size(values[k]) - size(values[i])).slice(0, WITH_NAMES);
-    const reach = Math.min(...[[x, a], [y, b]].map(([data, way]) => far(data) / (far(values.map((v) => v[way])) || Infinity)).filter((r) => r > 0));
-    if (!Number.isFinite(reach)) return;
+    let reach = Infinity;
+    [[x, a], [y, b]].forEach(([data, way]) => {
+      let low = 0, high = 0;
+      for (const v of data) { if (v < low) low = v; if (v > high) high = v; }
+      const far = { "-1": Math.max(-low, 0.5 * high), 1: Math.max(high, -0.5 * low) };
+      for (const i of long) if (values[i][way]) reach = Math.min(reach, far[Math.sign(values[i][way])] / Math.abs(values[i][way]));
+    });
+    return reach > 0 && Number.isFinite(reach) ? long.map((i) => [names[i], [0.9 * reach * values[i][a], 0.9 * reach * values[i][b]]]) : [];
+  }
+  vectors(panel, x, y, add, texts, taken) {
+    const { x_range, y_range, inner_width, inner_height } = panel.figure, heads = this.heads(panel, x, y);
     const sx = (x_range.end - x_range.start) / (inner_width || 480), sy = (y_range.end - y_range.start) / (inner_height || 340);
-    const heads = long.map((i) => [0.9 * reach * values[i][a], 0.9 * reach * values[i][b], names[i]]);
-    for (const [u, v] of heads) {
+    for (const [, [u, v]] of heads) {
       const angle = Math.atan2(v / sy, u / sx), wing = (turn) => [u - 9 * sx * Math.cos(angle + turn), v - 9 * sy * Math.sin(angle + turn)];
       const [p, q] = [wing(0.4), wing(-0.4)];
       add([0, u, p[0], u, q[0]], [0, v, p[1], v, q[1]], ARROW);
     }
-    this.texts(panel, heads, ARROW, texts, taken);
+    this.texts(panel, heads.map(([name, [u, v]]) => [u, v, name]), ARROW, texts, taken);
   }
   // Names outwards of their points, but for those that would cover another name.
   texts(panel, points, colour, data, taken) {

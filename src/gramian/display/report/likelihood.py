@@ -24,6 +24,7 @@ from gramian.display.report.blocks import (
     Text,
     format_value,
     hover_names,
+    legend_above,
     new_figure,
 )
 from gramian.display.report.facts import DataFacts, Run
@@ -57,8 +58,7 @@ def fit_figure(estimate: Any) -> Any:
         figure.y_range.start = 0
     if data.top is not None:
         figure.y_range.end = data.top
-    figure.legend.border_line_color = None
-    figure.legend.background_fill_alpha = 0.8
+    legend_above(figure)
     return figure
 
 

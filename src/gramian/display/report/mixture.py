@@ -38,7 +38,7 @@ from gramian.display.report.blocks import (
 )
 from gramian.display.report.cloud import NARROW, Cloud, Ellipses, Panel, Points
 from gramian.inputs.devices import convert_to_numpy
-from gramian.mixture.quality import DOUBTED, measure_mixture
+from gramian.mixture.quality import DOUBTED, measure_mixture, rank_columns
 
 DASHES = ("solid", "dashed", "dotted")
 CLASSES = 25
@@ -148,7 +148,8 @@ def mixture_report(
     doubt = percent(float(np.mean(1.0 - R.max(axis=1) > DOUBTED)))
     tiles = [(str(mixture.n_components), "components"), (str(model.covariance_type), "covariance model")]
     tiles += [(format_value(float(bic)), "BIC"), (doubt, "of rows in doubt (> 10 %)")]
-    quality = find_quality(common, lambda: measure_mixture(R, float(model.log_likelihood_)))
+    told: dict[str, Any] = {"n_parameters": model.n_parameters_, "columns": dict(zip(names, rows.T, strict=True))}
+    quality = find_quality(common, lambda: measure_mixture(R, float(model.log_likelihood_), **told))
     sections = [
         _rows_section(rows, R, mixture, names, common),
         _components_section(R, mixture, names, common),
@@ -157,17 +158,8 @@ def mixture_report(
     return assemble("Gaussian mixture", model, facts, tiles, sections, common, quality)
 
 
-def _rank_columns(mixture: Any) -> NDArray[np.intp]:
-    """Columns by how far apart the components are in them, in standard deviations within."""
-    weights, means, inside = mixture.weights, mixture.means, np.diagonal(mixture.matrices, axis1=1, axis2=2)
-    centre = weights @ means
-    between = weights @ (means - centre) ** 2
-    within = weights @ inside
-    return np.argsort(-between / np.where(within > 0, within, 1.0), kind="stable")
-
-
 def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], common: Common) -> Section:
-    order = _rank_columns(mixture)[:AXES]
+    order = rank_columns(mixture, rows)[:AXES]
     shown_names = unique_names([names[j] for j in order], ["component", "uncertainty", "log density", "row number"])
     axes: dict[str, Any] = dict(zip(shown_names, rows[:, order].T, strict=True))
     axes |= {"uncertainty": 1.0 - R.max(axis=1), "log density": mixture.log_density(rows)}
@@ -195,7 +187,7 @@ def _rows_section(rows: Matrix, R: Matrix, mixture: Any, names: list[str], commo
 def _components_section(R: Matrix, mixture: Any, names: list[str], common: Common) -> Section:
     """Weights and means, how many rows are in doubt, and how often each label falls into each component."""
     k, mine = mixture.n_components, np.argmax(R, axis=1)
-    some = np.sort(_rank_columns(mixture)[:WIDE])
+    some = np.sort(rank_columns(mixture)[:WIDE])
     table: dict[str, Any] = {"component": np.arange(1, k + 1), "weight": mixture.weights}
     table |= {"rows": np.bincount(mine, minlength=k)} | {f"mean {names[j]}": mixture.means[:, j] for j in some}
     left = f"{len(some)} of {len(names)} columns." if len(some) < len(names) else ""

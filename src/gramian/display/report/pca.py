@@ -27,6 +27,7 @@ from gramian.display.report.blocks import (
 )
 from gramian.display.report.cloud import Arrows, Panel
 from gramian.inputs.devices import convert_to_numpy
+from gramian.kernels.names import name_kernel
 from gramian.pca.interpret import had_missing_cells, warn_unscaled
 from gramian.results import SpectralCertificate, measure_shares
 
@@ -340,7 +341,7 @@ def kernel_pca_report(
     lead = "Eigenvalues of the centred kernel matrix: the spread of the rows along each component, in feature space."
     data = describe_scree(values / (values.sum() or 1.0))
     figure = Figure("Eigenvalues", lambda: scree_figure(data, "share"), "As shares of their sum.")
-    facts = [("Kernel", repr(model.kernel_)), ("Components", str(len(names)))]
+    facts = [("Kernel", name_kernel(model.kernel_)), ("Components", str(len(names)))]
     tiles = [(str(len(names)), "components"), (type(model.kernel_).__name__, "kernel")]
     shares = shares_of(model)
     known = () if shares is None else shares

@@ -41,6 +41,7 @@ from gramian.display.ridge import (
     leave_one_out_predictions,
 )
 from gramian.inputs.devices import convert_to_numpy
+from gramian.kernels.names import name_kernel
 from gramian.results import Quality
 from gramian.ridge.quality import measure_regression
 
@@ -198,7 +199,7 @@ def _summarise(model: Any, targets: list[str], quality: Sequence[Quality]) -> tu
     facts.append(("Penalty λ", penalty))
     tiles = [(format_value(measure.value), measure.label) for measure in quality[:TILES]] + [(penalty, "penalty λ")]
     if hasattr(model, "kernel_"):
-        facts.append(("Kernel", repr(model.kernel_)))
+        facts.append(("Kernel", name_kernel(model.kernel_)))
     dof, noise = getattr(model, "dof_", None), np.atleast_1d(getattr(model, "noise_variance_", np.nan)).astype(float)
     if dof is not None and np.isfinite(np.asarray(dof, dtype=float)).all():
         text = format_value(float(np.mean(np.asarray(dof, dtype=float))))

@@ -29,15 +29,51 @@ const steer = (place, figure) => {
   });
 };
 
+// On a phone a legend at the side leaves no room for the lines: it goes below them, axes have fewer numbers, and names
+// that would leave the frame go to the other side of their points. Before figures are made, and once they have a width.
+const NARROW = 520;
+const fold = ({ documents, items }) => {
+  const figures = Object.values(documents).flatMap((doc) => doc.roots);
+  for (const { id, attributes } of figures) {
+    const width = document.getElementById(items[0].roots[id])?.clientWidth ?? NARROW;
+    if (width >= NARROW) continue;
+    const at = (way) => attributes[way] ?? [], columns = Math.max(2, Math.floor(width / 110));
+    for (const legend of at("right").filter((part) => part.name === "Legend")) {
+      Object.assign(legend.attributes, { orientation: "horizontal", ncols: columns });
+      attributes.right = at("right").filter((part) => part !== legend);
+      attributes.below = [...at("below"), legend];
+      attributes.height += 22 * Math.ceil((legend.attributes.items ?? []).length / columns);
+    }
+    for (const axis of at("below")) if (axis.attributes?.ticker?.name === "LogTicker") axis.attributes.ticker.attributes.desired_num_ticks = 4;
+  }
+};
+const turned = (figure) => {
+  const turn = () => {
+    const { start, end } = figure.x_range;
+    for (const label of figure.center.filter((part) => part.type === "Label" && typeof part.text === "string")) {
+      const wide = 6.6 * label.text.length + 8, at = ((label.x - start) / (end - start)) * figure.inner_width, west = label.text_align === "right";
+      if (west ? at - wide < 0 && at + wide < figure.inner_width : at + wide > figure.inner_width && at - wide > 0)
+        label.setv({ text_align: west ? "left" : "right", x_offset: -label.x_offset });
+    }
+  };
+  figure.properties.inner_width.change.connect(turn);
+  turn();
+};
+
 tables(document);
 const plots = read("plots"), clouds = read("clouds");
 window.gramian = { clouds: {}, guarded, csv, ready: Promise.resolve() };
 const settled = () => { document.documentElement.dataset.ready = "yes"; };
 if (plots) {
+  fold(plots);
   if (DARK) darken(plots.documents);
   window.gramian.ready = Bokeh.embed.embed_items(prepared(plots.documents), plots.items).then(async () => {
     const [doc] = Bokeh.documents;
-    for (const [id, place] of Object.entries(plots.items[0].roots)) steer(document.getElementById(place), doc.get_model_by_id(id));
+    for (const [id, place] of Object.entries(plots.items[0].roots)) {
+      const figure = doc.get_model_by_id(id), box = document.getElementById(place);
+      steer(box, figure);
+      turned(figure);
+    }
     for (const [key, spec] of Object.entries(clouds)) window.gramian.clouds[key] = new Cloud(key, await opened(spec), doc);
     settled();
   });
