@@ -162,6 +162,17 @@ def test_many_groups_apart_are_not_taken_for_noise(n: int, p: int, spread: float
     assert 35 <= advice.consensus <= 39
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_rows_in_the_order_of_their_groups_are_no_correlated_noise(transposed: bool) -> None:
+    """What is left of rows of a group is correlated by −1/(rows of the group), since their mean was taken out."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(6.0 * rng.normal(size=(40, 60)), 10, axis=0) + rng.normal(size=(400, 60))
+    advice = rank_advice(X - X.mean(axis=0) if not transposed else (X - X.mean(axis=0)).T)
+    assert advice.noise is not None
+    assert not advice.noise.ordered
+    assert advice.consensus == 39
+
+
 def test_one_column_makes_sense_by_every_rule() -> None:
     advice = rank_advice(np.random.default_rng(0).gamma(2.0, size=(60, 1)))
     by_rule = dict(zip(advice.rules, advice.n_components, strict=True))

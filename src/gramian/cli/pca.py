@@ -205,9 +205,7 @@ def _advice_lines(advice: Any, complete: bool) -> list[str]:
     if advice is None or advice.consensus is None:
         if complete:
             return []
-        return [
-            "Components to keep: not asked, as cells are missing and the table is large; -k cv chooses by cells held out"
-        ]
+        return ["Components to keep: not asked, cells being missing in a large table; -k cv chooses by cells held out"]
     return [f"Components to keep: {advice.consensus}. {advice.reason}"]
 
 

@@ -182,7 +182,7 @@ def _judge(whole: PCAFit, rows: CentredRows | None, k: int, flips: DeflatedAnaly
     along = across = kurtosis = None
     heavy = False
     if rows is not None and left >= 1:
-        R = rows.residual(k)
+        R, fitted = rows.residual(k), rows.bases(k)
         scale = np.sqrt(np.mean(R**2, axis=0))
         varying = scale > math.sqrt(ROUNDING) * scale.max(initial=0.0)
         if unequal is not None and np.count_nonzero(varying) > 1:
@@ -195,6 +195,7 @@ def _judge(whole: PCAFit, rows: CentredRows | None, k: int, flips: DeflatedAnaly
             again = count_by_deflation(even.variances, even.freedom, q, null, number, "signs")
             excess, deviations, whitened = again.excess, again.deviations, again.n_components
             R, left = even.residual(whitened), min(left, even.size - whitened)
+            fitted = even.bases(whitened)
             scale = np.sqrt(np.mean(R**2, axis=0))
             varying = scale > math.sqrt(ROUNDING) * scale.max(initial=0.0)
         R = R[:, varying] / scale[varying]
@@ -202,20 +203,24 @@ def _judge(whole: PCAFit, rows: CentredRows | None, k: int, flips: DeflatedAnaly
             kurtosis = float(np.mean(R**4))
             heavy = kurtosis > HEAVY and kurtosis - 3 > HEAVY_FAR * math.sqrt(24 / R.size)
             rng = np.random.default_rng(number)
-            along, across = correlate_neighbours(R.T, rng), correlate_neighbours(R, rng)
+            along = correlate_neighbours(R.T, rng, fitted[1][varying])
+            across = correlate_neighbours(R, rng, fitted[0])
     elif unequal is None and left >= JUDGED:  # of a file: the covariance is at hand, its rows are not
         free = np.maximum(1 - np.sum(whole.components[:k] ** 2, axis=0), ALONE)
         run = slice(max(0, p // 2 - RUN // 2), p // 2 + (RUN + 1) // 2)
         part = np.sqrt(whole.variances[k:])[:, None] * whole.components[k:, run] / np.sqrt(free[run])
-        along = correlate_neighbours(part.T, np.random.default_rng(number))
+        along = correlate_neighbours(part.T, np.random.default_rng(number), whole.components[:k, run].T)
     judged = left >= JUDGED
     apart = excess > EXCESS and deviations > FAR and (rows is not None or unequal is None)
     correlated = judged and (along is not None or across is not None or apart)
     return NoiseDiagnosis(k, unequal, kurtosis, heavy, along, across, excess, correlated, judged, whitened, flips)
 
 
-def correlate_neighbours(R: Array, rng: np.random.Generator) -> float | None:
+def correlate_neighbours(R: Array, rng: np.random.Generator, fitted: Array | None = None) -> float | None:
     """Mean correlation of rows of R with the next, or the next but one; None where a shuffled order has as much.
+
+    Independent rows are correlated once components are taken out: by −u_i·u_j, where u_i is what row i has of the
+    orthonormal columns of ``fitted``. Rows in the order of their groups have much the same u; this much is no order.
 
     Examples
     --------
@@ -229,13 +234,16 @@ def correlate_neighbours(R: Array, rng: np.random.Generator) -> float | None:
     0.5
     """
     start = max(0, len(R) // 2 - RUN // 2)
-    R = R[start : start + RUN]
+    run = slice(start, start + RUN)
+    R = R[run] if len(R) > RUN else R
     lengths = np.linalg.norm(R, axis=1)
-    R = R[lengths > 0] / lengths[lengths > 0][:, None]
+    U = np.zeros((len(R), 0)) if fitted is None else fitted if len(fitted) == len(R) else fitted[run]
+    R, U = R[lengths > 0] / lengths[lengths > 0][:, None], U[lengths > 0]
     n = len(R)
     if n < 4:
         return None
-    C = R @ R.T
+    free = np.sqrt(np.maximum(1.0 - np.sum(U**2, axis=1), ALONE))
+    C = R @ R.T + (U / free[:, None]) @ (U / free[:, None]).T
 
     def measure(order: npt.NDArray[np.intp]) -> Array:
         return np.array([np.mean(C[order[:-lag], order[lag:]]) for lag in (1, 2)])

@@ -1082,6 +1082,11 @@ class CentredRows:
         V = U[:, :rank].T if p <= n else (U[:, :rank] / np.sqrt(squares[:rank])).T @ X
         return cls(X, V, squares[: max_rank(n, p)] / freedom, freedom)
 
+    def bases(self, k: int) -> tuple[Array, Array]:
+        """Orthonormal columns that span what k components take of the rows, and of the columns."""
+        V = self.components[:k]
+        return (self.X @ V.T) / np.sqrt(self.freedom * np.maximum(self.variances[:k], 1e-300)), V.T
+
     def residual(self, k: int) -> Array:
         """What k components leave, each cell divided by the root of the share of its variance that they leave."""
         if k == 0:
