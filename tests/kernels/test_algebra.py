@@ -18,6 +18,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.svm import SVC
 
+import gramian
 from gramian.kernels import (
     Callable,
     Gaussian,
@@ -206,3 +207,31 @@ def test_no_feature_map_for_a_negative_constant() -> None:
         polynomial_features(X, 2, -1.0)
     with pytest.raises(ValueError, match="2 dimensions"):
         polynomial_features(X[0])
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Linear(),
+        Polynomial(3, coef0=0.5, gamma=0.3),
+        Polynomial(2, coef0=0.0),
+        gramian.kernels.Cosine(),
+        2.5 * Linear() + Polynomial(2).on([1, 3]),
+        Linear().about_mean(X + 50.0),
+        gramian.kernels.Cosine().about_mean(X + 50.0),
+    ],
+    ids=repr,
+)
+def test_features_give_the_kernel_within_its_rounding(kernel: Kernel) -> None:
+    points = X + 50.0 if "About" in type(kernel).__name__ else X
+    Phi, error = kernel.map_features(points, 1000), kernel.rounding(points)
+    assert Phi is not None
+    assert np.all(np.abs(Phi @ Phi.T - kernel(points)) <= 2.01 * np.outer(error, error))
+    assert kernel.map_features(points, Phi.shape[1]) is not None
+    assert kernel.map_features(points, Phi.shape[1] - 1) is None
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(), Linear() + Gaussian(), Linear() * Linear(), Polynomial(2, coef0=-1.0)])
+def test_other_kernels_know_no_features(kernel: Kernel) -> None:
+    assert kernel.map_features(X, 1000) is None
+    assert Linear().map_features(sp.csr_array(X), 1000) is None

@@ -241,6 +241,21 @@ class Kernel(ABC):
         """
         return self
 
+    def map_features(self, X: Any, most: int) -> Array | None:
+        r"""Return Φ with ΦΦᵀ = k(X, X) and at most ``most`` columns, in float64; None where no so small one is known.
+
+        Problems of n rows then are problems of a few features. ΦΦᵀ is off by no more than :meth:`rounding` says.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian.kernels import Gaussian, Polynomial
+        >>> X = np.array([[1.0, 2.0], [0.0, 1.0]])
+        >>> Polynomial(2).map_features(X, 10).shape, Gaussian().map_features(X, 10)
+        ((2, 6), None)
+        """
+        return None
+
     def rounding(self, X: Any) -> Array:
         r"""Return e with \|k̂(x_i, x_j) − k(x_i, x_j)\| ≤ e_i e_j for the values k̂ evaluated in float64.
 
@@ -464,6 +479,12 @@ class Sum(_Two):
         first, second = self.first.about_mean(X), self.second.about_mean(X)
         return self if first is self.first and second is self.second else Sum(first, second)
 
+    def map_features(self, X: Any, most: int) -> Array | None:
+        """The features of both."""
+        first = self.first.map_features(X, most)
+        second = None if first is None else self.second.map_features(X, most - first.shape[1])
+        return None if first is None or second is None else np.concatenate([first, second], axis=1)
+
     def rounding(self, X: Any) -> Array:
         """Of both, and of their sum: by Cauchy and Schwarz."""
         squares = [kernel.rounding(X) ** 2 + UNIT * self._lengths(kernel, X) ** 2 for kernel in self.kernels]
@@ -558,9 +579,14 @@ class Scaled(_Combination):
         about = self.kernel.about_mean(X)
         return self if about is self.kernel else Scaled(about, self.factor)
 
+    def map_features(self, X: Any, most: int) -> Array | None:
+        """√c times those of k."""
+        inside = self.kernel.map_features(X, most)
+        return None if inside is None else np.asarray(np.sqrt(self.factor) * inside)
+
     def rounding(self, X: Any) -> Array:
-        """√c times that of k, and of the product."""
-        squares = self.kernel.rounding(X) ** 2 + UNIT * self._lengths(self.kernel, X) ** 2
+        """√c times that of k, and of the product: of c with a value, or of √c with two features."""
+        squares = self.kernel.rounding(X) ** 2 + 4 * UNIT * self._lengths(self.kernel, X) ** 2
         return np.asarray(np.sqrt(self.factor) * np.sqrt(squares))
 
     def diagonal(self, X: Any) -> Array:
@@ -637,6 +663,10 @@ class OnColumns(_Combination):
         """k₀ about the mean of these columns."""
         about = self.kernel.about_mean(self.take(X))
         return self if about is self.kernel else replace(self, kernel=about)
+
+    def map_features(self, X: Any, most: int) -> Array | None:
+        """Those of k₀."""
+        return self.kernel.map_features(self.take(X), most)
 
     def rounding(self, X: Any) -> Array:
         """That of k₀."""

@@ -146,6 +146,11 @@ class Linear(Kernel):
         about = LinearAbout(tuple(mean_row(X).tolist()))
         return about if np.sum(about.diagonal(X)) < CLOSE * np.sum(self.diagonal(X)) else self
 
+    def map_features(self, X: Any, most: int) -> Array | None:
+        """The rows themselves, of dense data."""
+        X = as_points(X)
+        return None if is_sparse(X) or X.shape[1] > most else np.asarray(X, dtype=np.float64)
+
     def rounding(self, X: Any) -> Array:
         """Of p products that add up to at most ‖x‖‖z‖ in size; each may underflow."""
         X = as_points(X)
@@ -161,6 +166,11 @@ class LinearAbout(Linear):
     def pairs(self, X: Any, Z: Any = None, dtype: npt.DTypeLike | None = None) -> Pairs:
         """Prepare the points about the origin."""
         return InnerPairs(X, Z, dtype, origin=np.array(self.origin))
+
+    def map_features(self, X: Any, most: int) -> Array | None:
+        """The rows about the origin."""
+        inside = super().map_features(X, most)
+        return None if inside is None else np.asarray(inside - np.array(self.origin))
 
     def formula(self, p: int) -> Formula:
         """u = (x − o)·(z − o)."""
@@ -257,12 +267,24 @@ class Polynomial(_OfInnerProduct):
             close = np.sum(about.diagonal(X)) < CLOSE * np.sum(np.abs(self.diagonal(X)))
         return about if close else self
 
+    def map_features(self, X: Any, most: int) -> Array | None:
+        """The monomials, where c ≥ 0."""
+        X = as_points(X)
+        p, q = X.shape[1], self.degree
+        if self.coef0 < 0 or is_sparse(X) or comb(p + q - (self.coef0 == 0), q) > most:
+            return None
+        found = polynomial_features(X, q, self.coef0, self.gamma)
+        return found if np.all(np.isfinite(found)) else None
+
     def rounding(self, X: Any) -> Array:
-        """With t = γ‖x‖² + |c|, |u + c| ≤ √(t t′), off by (p + 3)ε√(t t′)/2; its power, q times as much relatively."""
+        """With t = γ‖x‖² + |c|, |u + c| ≤ √(t t′), off by (p + 3)ε√(t t′)/2; its power, q times as much relatively.
+
+        Monomials are off by (q + 3)ε/2 each, and their inner products by twice that: no more.
+        """
         X = as_points(X)
         t = self._rate(X.shape[1]) * row_squares(X) + abs(self.coef0)
         with np.errstate(over="ignore"):
-            return np.asarray(np.sqrt(self.degree * (X.shape[1] + 6) * (UNIT * t**self.degree + SMALLEST)))
+            return np.asarray(np.sqrt(self.degree * (X.shape[1] + 7) * (UNIT * t**self.degree + SMALLEST)))
 
     def _power(self, tile: Array, spare: Sequence[Array]) -> Array:
         """(tile + c)^q in place, by squaring from the highest bit of q down."""
@@ -403,6 +425,11 @@ class Cosine(Kernel):
         origin = rows.mean(axis=0)
         return CosineAbout(tuple(origin.tolist())) if np.sum((rows - origin) ** 2) < CLOSE * len(X) else self
 
+    def map_features(self, X: Any, most: int) -> Array | None:
+        """The rows with norm 1, of dense data."""
+        X = as_points(X)
+        return None if is_sparse(X) or X.shape[1] > most else np.asarray(unit_rows(X))
+
     def rounding(self, X: Any) -> Array:
         """A row of norm 1 has a relative error of (p/2 + 3)ε/2, and an inner product p of them one of pε/2 more."""
         X = as_points(X)
@@ -422,6 +449,11 @@ class CosineAbout(Kernel):
     def diagonal(self, X: Any) -> Array:
         """‖x/‖x‖ − o‖²."""
         return row_squares(unit_rows(as_points(X)) - np.array(self.origin))
+
+    def map_features(self, X: Any, most: int) -> Array | None:
+        """The rows with norm 1, about the origin."""
+        X = as_points(X)
+        return None if X.shape[1] > most else np.asarray(unit_rows(X) - np.array(self.origin))
 
     def rounding(self, X: Any) -> Array:
         """Of rows of norm 1, times their distance from the origin, and of the product."""
@@ -569,6 +601,10 @@ def polynomial_features(X: Any, degree: int = 2, coef0: float = 1.0, gamma: floa
     n, p = X.shape
     factor, q = 1.0 / p if kernel.gamma is None else kernel.gamma, kernel.degree
     terms = monomials(p, q, homogeneous=kernel.coef0 == 0)
+    # each monomial is one of a degree less times a variable
+    products: dict[tuple[int, ...], Array] = {(): np.ones(n)}
+    for term in monomials(p, q)[1:]:
+        products[term] = products[term[:-1]] * X[:, term[-1]]
     out = np.empty((n, len(terms)))
     for column, term in enumerate(terms):
         # q!/(a₀! a₁! ⋯) of a monomial of degree q − a₀
@@ -576,5 +612,5 @@ def polynomial_features(X: Any, degree: int = 2, coef0: float = 1.0, gamma: floa
         ways = comb(q, len(term)) * factorial(len(term)) // orders
         weight = ways * kernel.coef0 ** (q - len(term)) * factor ** len(term)
         # eq: feature-map, features-regression
-        out[:, column] = np.prod(X[:, term], axis=1) * np.sqrt(weight)
+        out[:, column] = products[term] * np.sqrt(weight)
     return out
