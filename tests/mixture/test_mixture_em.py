@@ -17,6 +17,7 @@ from gramian.mixture.em import Maximiser, MixtureFit, Stepwise, fit_mixture
 from gramian.mixture.models import MODELS, resolve_model
 from gramian.mixture.parameters import CONJUGATE, Constraints, Mixture, Prior, free_parameters
 from gramian.mixture.rows import MixtureRows
+from gramian.mixture.starts import is_plain
 from oracles import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -368,3 +369,26 @@ def test_rows_whose_monomials_are_kept_have_the_sums_of_all_others(monkeypatch, 
     others = rows.expect(at).shift(at.centres)
     for name in ("counts", "first", "second", "log_likelihood", "weight"):
         assert_allclose(getattr(kept, name), getattr(others, name), rtol=1e-10, atol=1e-9)
+
+
+def test_a_plain_partition_has_clusters_apart_none_of_which_falls_apart():
+    rng = np.random.default_rng(4)
+    centres = np.array([[0.0, 0.0, 0.0], [12.0, 0.0, 0.0], [0.0, 12.0, 0.0], [0.0, 0.0, 12.0]])
+    truth = np.repeat(np.arange(4), 50)
+    Z, w = centres[truth] + rng.standard_normal((200, 3)), np.ones(200)
+    assert is_plain(Z, w, truth, 4)
+    assert not is_plain(Z, w, np.minimum(truth, 2), 3)  # two groups in one
+    halves = np.where(truth == 0, (Z[:, 0] > 0) * 4, truth)  # one group in two
+    assert not is_plain(Z, w, halves, 5)
+    assert not is_plain(Z, w, truth, 4, freedom=2000.0)  # more parameters than points
+    assert not is_plain(np.full((20, 2), 3.0), np.ones(20), np.arange(20) % 2, 2)  # no spread, and none apart
+    assert is_plain(2.0**300 * Z, w, truth, 4)
+
+
+def test_clusters_far_apart_are_fitted_from_one_start_with_the_likelihood_of_many():
+    rng = np.random.default_rng(5)
+    truth = np.repeat(np.arange(6), 40)
+    X = (15.0 * rng.standard_normal((6, 8)))[truth] + rng.standard_normal((240, 8))
+    one = gramian.GaussianMixture(6, covariance_type="diag").fit(X)
+    many = gramian.GaussianMixture(6, covariance_type="diag", init_params="kmeans", n_init=10, random_state=1).fit(X)
+    assert one.log_likelihood_ >= many.log_likelihood_ - 1e-6

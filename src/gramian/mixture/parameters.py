@@ -667,6 +667,8 @@ class Constraints:
     def free_parameters(self, mixture: Mixture) -> int:
         """How many parameters are left free."""
         k, d = mixture.centres.shape
+        if self.is_empty:
+            return free_parameters(mixture.model, k, d)
         fixed, labels = self._rules("weights", (k,))
         weights = max(len(np.unique(labels[~fixed])) - 1, 0)
         held, labels = self._rules("covariances", (k,))

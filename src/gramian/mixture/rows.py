@@ -140,7 +140,8 @@ class MixtureRows:
             if self.incomplete:
                 sums = missing.expectation(X, w, mixture)
             elif self.device is None:
-                sums = cpu_loops.expectation(X, w, parts, expanded=rounding < EXPANDED)
+                expanded = rounding < EXPANDED and cpu_loops.prefers_expanded(parts)
+                sums = cpu_loops.expectation(X, w, parts, expanded=expanded)
             else:
                 loops = gpu().mixture
                 expanded, tolerance = loops.choose_step(X, rounding, self.tolerance)
@@ -185,7 +186,8 @@ class MixtureRows:
                         R = part[rows] == np.arange(k)[:, None] if part.ndim == 1 else part[rows].T
                         return np.asarray(R * (1.0 if w is None else w[rows]))
 
-                    sums = cpu_loops.weighted_sums(X, shares_of, start, centres, full=full)
+                    labels = part if part.ndim == 1 else None
+                    sums = cpu_loops.weighted_sums(X, shares_of, start, centres, full=full, labels=labels)
                 else:
                     sums = gpu().mixture.weighted_sums(X, to_device(part, self.device), w, start, centres, full=full)
                 return SufficientStatistics(*sums, centres, start, float(np.sum(sums.counts)))

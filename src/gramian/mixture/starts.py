@@ -19,7 +19,7 @@ from gramian.mixture.diagnose import diagnose
 from gramian.mixture.em import Maximiser, MixtureAscent, MixtureFit, MixtureIterate, fit_mixture
 from gramian.mixture.missing import impute
 from gramian.mixture.models import DIAGONAL, SPHERICAL
-from gramian.mixture.parameters import Mixture, Prior, as_floats, invert_precisions
+from gramian.mixture.parameters import Mixture, Prior, as_floats, free_parameters, invert_precisions
 from gramian.mixture.rows import MixtureRows
 from gramian.sources import DenseSource
 
@@ -52,6 +52,10 @@ KINDS = (
 )
 KINDS_OF_ONE = (("raw", "ward"), ("raw", "quantiles"), ("raw", "kmeans"), ("raw", "complete"), ("raw", "average"))
 AGREE = 3  # starts that, if they meet, are all
+APART = 2.4  # times the sum of their spreads along the line between them, that centres of plain clusters are apart
+BIMODAL = 0.6  # of (skewness² + 1)/kurtosis: 1/3 of a normal, 5/9 of a uniform, 1 of two groups far apart
+LEAST_CLUSTER = 5  # points of a plain cluster
+FREE = 24.0  # points for each parameter of a component in a column, from which on no more is asked
 ALIKE = 0.95  # of the weight in the same clusters: partitions that start one and the same fit
 SHORT, LONG = 6, 100  # steps of a start before it is compared with others, and of the finalists
 FINALISTS = 4  # beyond those asked for
@@ -138,7 +142,7 @@ def find_starts(
     if own is not None and not own.hard and own.centre is None:
         penalty = replace(own, scale=own.scale * points.rows.weight / data.weight)
     if auto and alone and k > 1:  # those of many kinds follow where all of these collapse
-        found = pool.find_unlike(k, letters in SPHERICAL, rng, likeliest)
+        found = pool.find_unlike(k, letters, rng, likeliest)
         few = [complete(start_from(shares)) for shares in found]
         yield from few if len(few) == 1 else race(few, points.rows, maximiser, data.origin, 1, 1, CHALLENGERS, penalty)
     if auto:
@@ -288,21 +292,26 @@ class StartPool:
                 yield labels
 
     def find_unlike(
-        self, k: int, spherical: bool, rng: np.random.RandomState, choose: Callable[[list[Labels]], int]
+        self, k: int, model: str, rng: np.random.RandomState, choose: Callable[[list[Labels]], int]
     ) -> list[Labels]:
         """Partitions by k-means in three metrics, and where they differ by linkage of few points too; no two alike.
 
-        The first is that of ``init_params="kmeans"``, which ``choose`` finds among its tries, unless all are alike.
+        The first is that of ``init_params="kmeans"``, which ``choose`` finds among its tries, unless all are alike. A
+        plain one is all: other starts lead there, or lower.
         """
-        points = self.points("VII" if spherical else "VVV")
+        points, spherical = self.points(model), model in SPHERICAL
         Z, w, d = points.scaled, points.weights, len(points.units)
-        tries = [by_kmeans(Z, w, k, rng)]
+        freedom = free_parameters(model, k, d) / (k * d)
+        tries, count = list[Labels](), count_tries(len(Z))
+        for _ in range(count):
+            tries.append(by_kmeans(Z, w, k, rng))
+            if is_plain(Z, w, tries[-1], k, freedom):
+                return tries[-1:]
         others = [self._cluster(space, "kmeans", k) for space in WHITE] if len(Z) > 2 * d > 2 else []
         if len(Z) > FEW and others and all(is_alike(tries[0], labels, w, k) for labels in others):
-            return tries
-        count = count_tries(len(Z))
-        metrics = [Z] * count + [Z if spherical else self._turn("half")] * count
-        tries += [by_kmeans(Y, w, k, rng) for Y in metrics[1:]]
+            return tries[:1]
+        Y = Z if spherical else self._turn("half")
+        tries += [by_kmeans(Y, w, k, rng) for _ in range(count)]
         kinds = KINDS_OF_ONE[:2] if d == 1 else (("half", "ward"), ("bimodal", "ward"))
         others += [self._cluster(*kind, k) for kind in kinds if len(Z) <= FEW_LEAVES or kind[1] == "quantiles"]
         tries = [one for i, one in enumerate(tries) if not any(is_alike(one, each, w, k, 1.0) for each in tries[:i])]
@@ -403,7 +412,10 @@ def find_points(data: MixtureRows | Bins, model: str, most: int, rng: np.random.
         D -= data.origin
     if np.isnan(D).any():  # missing cells as one normal distribution expects them, given those that are there
         D = impute(D, fit_one_normal(MixtureRows.of(DenseSource(D), w), FILLING).mixture)[0]
-    order = np.lexsort(D.T[::-1])  # equal rows together, so that repeated rows and weights give the same start
+    # equal rows together, so that repeated rows and weights give the same start; few differ in other columns alone
+    order = np.argsort(D[:, 0], kind="stable")
+    if np.any(np.diff(D[order, 0]) == 0):
+        order = np.lexsort(D.T[::-1])
     D, w = D[order], w[order]
     new = np.concatenate([[True], (D[1:] != D[:-1]).any(axis=1)])
     D, w = np.ascontiguousarray(D[new]), np.asarray(np.bincount(np.cumsum(new) - 1, w), dtype=np.float64)
@@ -466,6 +478,53 @@ def is_alike(one: Labels, other: Labels, w: Array, k: int, share: float = ALIKE)
     return len(set(whose.tolist())) == k and bool(shared.max(axis=1).sum() >= share * w.sum())
 
 
+def is_plain(Z: Array, w: Array, labels: Labels, k: int, freedom: float = 1.0) -> bool:
+    """Whether all clusters lie far apart from each other, and none of them falls apart into two.
+
+    Then the components hardly share a point, so that EM stays there, and a better optimum would need two groups that
+    look like one. Halves of one group do not lie apart: those of a normal one by 1.3 of the measure in few columns, and
+    at best by about √(2d/m + 2.5)/2 with m points each in d columns, for which more is asked. So it is where points
+    are few for a model's parameters, ``freedom`` for each component and column: then it may fit chance even better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.mixture.starts import is_plain
+    >>> Z = np.random.default_rng(0).standard_normal((60, 2)) + 20.0 * (np.arange(60)[:, None] >= 30)
+    >>> halves = (np.arange(60) >= 30).astype(np.intp)
+    >>> is_plain(Z, np.ones(60), halves, 2), is_plain(Z, np.ones(60), 0 * halves, 1)
+    (True, False)
+    """
+    sizes, d = np.bincount(labels, minlength=k), Z.shape[1]
+    if sizes.min() < LEAST_CLUSTER:
+        return False
+    apart = APART * math.sqrt(max(1.0, (2 * d / sizes.min() + 2.5) / 6.5) * max(1.0, FREE * freedom / sizes.min()))
+    order, ends = np.argsort(labels, kind="stable"), np.cumsum(sizes)
+    groups = [order[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    shares = [w[rows] / w[rows].sum() for rows in groups]
+    C = np.stack([v @ Z[rows] for v, rows in zip(shares, groups, strict=True)])
+    lengths, spread = np.empty((k, k)), np.empty((k, k))
+    for a, (v, rows) in enumerate(zip(shares, groups, strict=True)):
+        lines = C[a] - C
+        lengths[a] = np.sqrt(np.einsum("ij,ij->i", lines, lines))
+        off = Z[rows] @ (lines / np.where(lengths[a] > 0, lengths[a], 1.0)[:, None]).T
+        off -= v @ off
+        spread[a] = np.sqrt(v @ off**2)
+    if not np.all((lengths > apart * (spread + spread.T)) | np.eye(k, dtype=bool)):
+        return False
+    for a, (v, rows) in enumerate(zip(shares, groups, strict=True)):
+        D = Z[rows] - C[a]
+        D = D / (float(np.abs(D).max()) or 1.0)
+        t = D @ D[np.argmax(np.einsum("ij,ij->i", D, D))]
+        for _ in range(3):  # towards the longest axis, along which two groups would lie apart
+            t = D @ ((v * t) @ D)
+            t /= float(np.abs(t).max()) or 1.0
+        squares = v @ t**2
+        if not (v @ t**3) ** 2 / (squares or 1.0) + squares**2 <= BIMODAL * (v @ t**4):
+            return False
+    return True
+
+
 def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
     """Lloyd's iterations from seeds of k-means++.
 
@@ -477,7 +536,7 @@ def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
     >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
     True
     """
-    heavy, C = [w * z for z in Z.T], Z[seeds(Z, w, k, rng)]
+    C, numbers = Z[seeds(Z, w, k, rng)], np.arange(k)[:, None]
 
     def assign() -> Labels:
         D = Z @ (-2.0 * C.T)
@@ -491,8 +550,8 @@ def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
     labels = assign()
     for _ in range(ROUNDS):
         filled = fill()
-        totals = np.bincount(filled, w, minlength=k)
-        C = np.stack([np.bincount(filled, each, minlength=k) / totals for each in heavy], axis=1)
+        own = (filled == numbers) * w
+        C = own @ Z / own.sum(axis=1)[:, None]
         new = assign()
         if np.array_equal(new, labels):
             break
@@ -504,11 +563,15 @@ def seeds(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> list[int]:
     """Greedy k-means++ (Arthur and Vassilvitskii 2007): of a few candidates, the one that leaves least."""
     chosen: list[int] = []
     left, mass = np.full(len(Z), np.inf), w  # squared distances from those chosen
+    squares = np.einsum("ij,ij->i", Z, Z)
     for turn in range(k):
         candidates = _draw(mass, rng.random_sample(2 + int(np.log(k)) if turn else 1))
-        away = [Z - Z[i] for i in candidates]
-        after = [np.minimum(left, np.einsum("ij,ij->i", A, A)) for A in away]
-        best = int(np.argmin([w @ each for each in after]))
+        after = (-2.0 * Z[candidates]) @ Z.T
+        after += squares
+        after += squares[candidates][:, None]
+        np.clip(after, 0.0, left, out=after)
+        after[np.arange(len(candidates)), candidates] = 0.0  # whatever rounding has left
+        best = int(np.argmin(after @ w))
         chosen.append(int(candidates[best]))
         left, mass = after[best], w * after[best]
         if not mass.sum() > 0:
