@@ -13,6 +13,7 @@ from gramian import (
     KernelPCA,
     KernelPCACV,
     KernelRidge,
+    RobustMixture,
     TruncatedSVD,
 )
 from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
@@ -46,6 +47,8 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
         KernelRidge(kernel="precomputed"),
         BayesianGaussianMixture(),
         BayesianGaussianMixture(2, covariance_type="diag"),
+        RobustMixture(),
+        RobustMixture(2, covariance_type="EEI", degrees_of_freedom=None, noise=True),
         Nystroem(),
         Nystroem(landmarks="rpcholesky"),
         RBFSampler(),

@@ -36,6 +36,7 @@ from gramian import (
     RidgeClassifier,
     RidgeClassifierCV,
     RidgeCV,
+    RobustMixture,
     TruncatedSVD,
     kernels,
 )
@@ -75,6 +76,7 @@ CASES: dict[str, tuple[Fit, Any]] = {
     "IncrementalPCA": (lambda: IncrementalPCA(2, batch_size=9).fit(X), X[:15]),
     "TruncatedSVD": (lambda: TruncatedSVD(2).fit(X), X[:15]),
     "BayesianGaussianMixture": (lambda: BayesianGaussianMixture(2).fit(X), X[:15]),
+    "RobustMixture": (lambda: RobustMixture(2, noise=True).fit(X), X[:15]),
     "FactorAnalysis": (lambda: FactorAnalysis(2, rotation="promax").fit(X), X[:15]),
     "PCA by a rule": (lambda: PCA("mle").fit(X), X[:15]),
     "PCA float32": (lambda: PCA(2).fit(X.astype(np.float32)), X[:15].astype(np.float32)),

@@ -28,6 +28,7 @@ from gramian.mixture.errors import Chart, StandardErrors, is_flat, observed_info
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.models import MODELS, covariance_parameters, maximise_covariances, resolve_model
 from gramian.mixture.parameters import Constraints, Mixture, Prior, SufficientStatistics, free_parameters, regress
+from gramian.mixture.robust import HeavyMixture, RobustMixture
 from gramian.mixture.rows import MixtureRows
 from gramian.mixture.starts import TwoNormals, central_moments, two_normals
 
@@ -40,12 +41,14 @@ __all__ = [
     "Constraints",
     "Diagnosis",
     "GaussianMixture",
+    "HeavyMixture",
     "Landscape",
     "Maximiser",
     "Mixture",
     "MixtureFit",
     "MixtureRows",
     "Prior",
+    "RobustMixture",
     "StandardErrors",
     "Stepwise",
     "SufficientStatistics",

@@ -33,6 +33,7 @@ from gramian.likelihood.sample import Binned, Censored, Intervals, Sample
 from gramian.linear.path import RidgePath
 from gramian.mixture.bayesian import BayesianGaussianMixture
 from gramian.mixture.estimator import GaussianMixture
+from gramian.mixture.robust import RobustMixture
 from gramian.pca.estimator import PCA
 from gramian.pca.factor_analysis import FactorAnalysis
 from gramian.pca.incremental import IncrementalPCA
@@ -57,7 +58,7 @@ _KERNEL_MAPS = (KernelPCA, KernelPCACV, Nystroem, PolynomialMap, RBFSampler)
 _MAPS = (*_LINEAR_MAPS, *_KERNEL_MAPS)
 _REGRESSIONS = (KernelRidge, KernelRidgeCV, Ridge, RidgeCV)
 _CLASSIFIERS = (KernelLogisticRegression, KernelRidgeClassifier, RidgeClassifier, RidgeClassifierCV)
-_DENSITIES = (BayesianGaussianMixture, GaussianMixture, MaximumLikelihood)
+_DENSITIES = (BayesianGaussianMixture, GaussianMixture, MaximumLikelihood, RobustMixture)
 ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIONS, *_CLASSIFIERS, *_DENSITIES)}
 
 # Kernels that are no Python functions of a user's: built in, and made of such.
@@ -79,7 +80,7 @@ CLASSES: dict[str, type] = {
     "likelihood.Problem": LikelihoodProblem,
     **_list_classes("likelihood", Ellipse, Shares),
     **_list_classes("mixture", mixture.Constraints, mixture.Diagnosis, mixture.Landscape, mixture.Maximiser),
-    **_list_classes("mixture", mixture.Mixture, mixture.Prior, mixture.Stepwise),
+    **_list_classes("mixture", mixture.HeavyMixture, mixture.Mixture, mixture.Prior, mixture.Stepwise),
     "mixture.Fit": mixture.MixtureFit,
     "mixture.Statistics": mixture.SufficientStatistics,
     "ridge.Group": RidgeInverse,
