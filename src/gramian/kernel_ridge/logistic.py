@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg as sl
 import scipy.sparse as sp
-from scipy.special import expit, log_softmax
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import to_numpy
@@ -60,7 +60,8 @@ RANKS, PAYS = (150, 800), 30  # of the preconditioner, which takes as long as so
 TOLERANCE, ROUGH = 1e-6, 1e-2  # gradient in the information norm: of a fit, and of those that λ is chosen by
 STEPS, INNER = 100, 500  # of Newton, and of conjugate gradients in one of them
 FOLDS, CHOSEN_ON = 5, 2_000  # rows that λ and the kernel are chosen on; λ, a prior's, does not grow with their number
-ALPHAS = np.logspace(1.5, -8, 20)  # times the mean of k(x, x)
+ALPHAS = np.logspace(1.5, -5, 14)  # times the mean of k(x, x)
+ENOUGH = 1e-7  # of a step of the intercepts
 PATIENCE = 3  # λ in turn that predict worse: smaller ones are not tried
 
 
@@ -138,7 +139,7 @@ class LogisticObjective:
         """−ln of the probability of each row's class."""
         if f.shape[1] == 1:
             return np.logaddexp(0.0, np.where(self.T > 0, -f, f))[:, 0]
-        return np.asarray(-np.sum(self.T * log_softmax(f, axis=1), axis=1))
+        return np.asarray(-np.sum(self.T * _log_softmax(f), axis=1))
 
     def times(self, V: Array) -> Array:
         """KV."""
@@ -228,7 +229,7 @@ class LogisticObjective:
             else:
                 break
             b, value = b + size * step, new
-            if np.max(np.abs(step)) <= 4 * EPS * (1.0 + np.max(np.abs(b))):
+            if np.max(np.abs(step)) <= ENOUGH:  # its square is left
                 break
         return b - b.mean() if len(b) > 1 else b
 
@@ -329,7 +330,13 @@ class LogisticObjective:
 
 def _probabilities(f: Array) -> Array:
     """Of the class 1 of two, or of every class."""
-    return np.asarray(expit(f) if f.shape[1] == 1 else np.exp(log_softmax(f, axis=1)))
+    return np.asarray(expit(f) if f.shape[1] == 1 else np.exp(_log_softmax(f)))
+
+
+def _log_softmax(f: Array) -> Array:
+    """Logarithms of the probabilities of all classes."""
+    z = f - f.max(axis=1, keepdims=True)
+    return np.asarray(z - np.log(np.sum(np.exp(z), axis=1, keepdims=True)))
 
 
 def _total(w: Array, P: Array) -> Array:
@@ -398,8 +405,8 @@ class KernelLogisticRegression(KernelClassifier):
     Parameters
     ----------
     alphas : "auto", float or sequence of float, default="auto"
-        λ to choose from, all positive. "auto" goes down from 30 times the mean of k(x, x) by factors of 3 until three
-        in turn predict worse. Of a single pair of kernel and λ nothing is chosen.
+        λ to choose from, all positive. "auto" goes down from 30 times the mean of k(x, x) to 1e-5 times it, by factors
+        of √10, until three in turn predict worse. Of a single pair of kernel and λ nothing is chosen.
     kernel : str, callable, Kernel, or a list of these, default="rbf"
         As in :class:`KernelRidgeCV`; positive semidefinite.
     gamma : float, "scale", "median", or a list of these, optional
@@ -667,7 +674,7 @@ class KernelLogisticRegression(KernelClassifier):
         values = to_numpy(self.decision_function(X), float)
         if values.ndim == 1:
             return np.asarray(-np.logaddexp(0.0, np.column_stack([values, -values])))
-        return np.asarray(log_softmax(values, axis=1))
+        return np.asarray(_log_softmax(values))
 
 
 def _reporter(progress: Progress, most: int, tol: float) -> Callable[[int, float], None]:
