@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -102,6 +103,20 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     record.write_bytes(record.read_bytes()[:-40])
     with pytest.raises(CheckpointError, match=record.name), checkpoint(tmp_path):
         gramian.PCA(2).fit(X)
+
+
+def test_a_record_that_reads_as_other_numbers_is_named(tmp_path: Path) -> None:
+    begin(tmp_path, gramian.PCA(2), X)
+    record = sorted(tmp_path.glob("*.npz"))[1]
+    content = record.read_bytes()
+    places = [match.start() for match in re.finditer(rb"'<f8', 'fortran_order': (False|True), 'shape': \(\d", content)]
+    assert places
+    for place in places:  # a shorter type: fewer bytes are read, and no sum of the archive is reached
+        damaged = bytearray(content)
+        damaged[place + 1 : place + 4] = b"|S1"
+        record.write_bytes(bytes(damaged))
+        with pytest.raises(CheckpointError, match=record.name), checkpoint(tmp_path):
+            gramian.PCA(2).fit(X)
 
 
 MODEL, PEOPLE = gramian.PCA(2).fit(X[:, :6]), gramian.GenotypePCA(2).fit(CALLS)
