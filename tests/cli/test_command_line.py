@@ -1,5 +1,6 @@
 """What all commands share: help, examples, exit codes, JSON, errors, interruption, and what they load."""
 
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import gramian
 from gramian.cli import COMMANDS, main
 
 FAST = ("--no-report", "--no-pictures")
@@ -356,6 +358,33 @@ def test_output_that_nobody_takes_ends_without_a_traceback(files, tmp_path, plac
         os.close(write)
         assert done.returncode == 141
         assert done.stderr == ""
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--out", "found", "--force", *FAST]], ids=" ".join)
+def test_without_standard_streams(files, tmp_path, options):
+    words = shlex.join([*PROGRAM, "pca", str(files / "flowers.csv"), *options])
+    done, other = (
+        subprocess.run(["sh", "-c", f"{words} {how}"], check=False, cwd=tmp_path, capture_output=True, text=True)
+        for how in (">&-", "<&- 2>&-")
+    )
+    assert done.returncode == 1  # what was to be told is lost
+    assert done.stderr.splitlines()[-1] == "Error: Bad file descriptor: standard output."
+    assert "Traceback" not in done.stderr
+    assert other.returncode == 0
+    assert other.stdout
+
+
+def test_an_answer_goes_where_standard_output_was_when_the_command_began(run, monkeypatch):
+    fit, other = gramian.PCA.fit, io.StringIO()
+
+    def fit_and_swap(self, *arguments, **options):
+        monkeypatch.setattr("sys.stdout", other)  # as a library, or another thread, that redirects what is printed
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(gramian.PCA, "fit", fit_and_swap)
+    assert json.loads(run("pca", "flowers.csv", "--json").stdout)["command"] == "pca"
+    assert "Arithmetic" in run("pca", "flowers.csv").stdout
+    assert other.getvalue() == ""
 
 
 def test_genotypes_have_commands_of_their_own(monkeypatch, tmp_path):

@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from gramian.cli.errors import STOPPED, Invocation, Terminated, leave, run_and_explain, stop_code, stop_on_signals
+from gramian.cli.errors import (
+    STOPPED,
+    Invocation,
+    Terminated,
+    leave,
+    open_missing_streams,
+    run_and_explain,
+    stop_code,
+    stop_on_signals,
+)
 from gramian.sources.genotype_names import complete_name, is_genotype_name
 
 __all__ = ["COMMANDS", "main"]
@@ -87,10 +96,11 @@ class LazyGroup(click.Group):
     ) -> Any:
         """Run, and leave with an exit code."""
         given = sys.argv[1:] if args is None else list(args)
-        invocation = Invocation(given)
         alone = args is None and standalone_mode  # this process is for one command
         if alone:
+            open_missing_streams()
             stop_on_signals()
+        invocation = Invocation(given, answers=sys.stdout)
         settings: dict[str, Any] = {"obj": invocation, **extra, "standalone_mode": False}
         run = partial(super().main, given, prog_name, complete_var, **settings)
         if not standalone_mode:

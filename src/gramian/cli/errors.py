@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Thread
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import click
 
@@ -34,10 +34,38 @@ class OutputError(click.ClickException):
 
 @dataclass
 class Invocation:
-    """What was typed after ``gramian``, and whether a traceback is wanted where that fails."""
+    """What was typed after ``gramian``, where answers go, and whether a traceback is wanted where that fails."""
 
     arguments: list[str]
     debug: bool = False
+    answers: TextIO | None = None
+
+
+def answer_stream() -> TextIO:
+    """Standard output as it was when the command began.
+
+    While it runs, libraries, bars and other threads may put another stream in its place: what they print is not to be
+    mixed with the answer, and the answer not to be lost with what they swallow.
+    """
+    context = click.get_current_context(silent=True)
+    invocation = None if context is None else context.find_object(Invocation)
+    stream = sys.stdout if invocation is None or invocation.answers is None else invocation.answers
+    return sys.stdout if stream.closed else stream
+
+
+def open_missing_streams() -> None:
+    """Give a process that was begun without standard streams, as by ``>&-``, ones that say so where they are used.
+
+    The first file that it opens would otherwise take the place of one, and be written to by whoever prints.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)  # takes the lowest number, which is this
+        if getattr(sys, name) is None:  # what is written to standard output fails, as the results are lost
+            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 def one_line(text: object) -> str:
@@ -70,6 +98,9 @@ def run_and_explain(work: Callable[[], Any], invocation: Invocation) -> int:
     """Run a command; say on one line what stopped it, if anything did, and return the exit code."""
     try:
         code = work()
+        answers = invocation.answers
+        if answers is not None and not answers.closed:
+            answers.flush()
         sys.stdout.flush()
         return code if isinstance(code, int) else DONE
     except (click.Abort, Terminated) as stop:

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import shlex
-import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from rich.panel import Panel
 from rich.table import Table as ScreenTable
 
 from gramian import display, persistence
-from gramian.cli.errors import DONE, UNMET, Invocation, one_line, write_errors
+from gramian.cli.errors import DONE, UNMET, Invocation, answer_stream, one_line, write_errors
 from gramian.cli.options import bundle, option
 from gramian.cli.reading import MODEL, colour_columns, input_name
 from gramian.cli.running import LOG, CommandRun
@@ -400,9 +399,10 @@ def publish_table(run: CommandRun, output: TableOutput, results: Results) -> Non
         print_json(results, after={**_describe_run(run, out), **({"table": table} if out is None else {})})
     elif out is None:
         lines: Iterable[Any] = chain([list(table.columns)], csv_rows(table.columns))
-        if sys.stdout.isatty():  # cells must not move the cursor of a terminal; a pipe gets them as they are
+        stream = answer_stream()
+        if stream.isatty():  # cells must not move the cursor of a terminal; a pipe gets them as they are
             lines = ([one_line(cell) if isinstance(cell, str) else cell for cell in line] for line in lines)
-        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
+        csv.writer(stream, lineterminator="\n").writerows(lines)
 
 
 def _describe_run(run: CommandRun, out: Path | None) -> dict[str, Any]:
@@ -425,7 +425,7 @@ def print_screen(
     results: Results, *, stderr: bool = False, sketch: bool = False, doubts: Iterable[str] = ()
 ) -> Console:
     """Print what was read, the tables that have a title, what is said of them, how well it fits, and certificates."""
-    console = Console(soft_wrap=False, stderr=stderr)
+    console = Console(soft_wrap=False, stderr=True) if stderr else Console(soft_wrap=False, file=answer_stream())
     if results.data is not None:
         console.print(f"[bold]{escape(results.data.name)}[/]: {results.data.size}", highlight=False, soft_wrap=True)
         for note in results.data.notes:
@@ -579,7 +579,7 @@ def print_json(results: Results, *, before: Columns | None = None, after: Column
     """Print the command and its facts as one JSON object, with more of it before and after them."""
     content = {"command": _command_name(), **(before or {}), **results.facts, **(after or {})}
     found = {key: dict(value.columns) if isinstance(value, ResultTable) else value for key, value in content.items()}
-    click.echo(json.dumps(as_json(found), allow_nan=False))
+    click.echo(json.dumps(as_json(found), allow_nan=False), file=answer_stream())
 
 
 def print_results(results: Results, as_json: bool) -> None:

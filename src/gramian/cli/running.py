@@ -234,17 +234,29 @@ def data_errors(name: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        text = (
-            name_options(error)
-            or "does not fit in memory. A .npy file is read in blocks, of a size that --memory sets."
-        )
+        text = without_name(name_options(error), name)
+        text = text or "does not fit in memory. A .npy file is read in blocks, of a size that --memory sets."
         raise DataError(f"{name}: {text}") from error
     except (ValueError, TypeError, ImportError, OSError) as error:
-        text = name_options(error).removeprefix(f"{name}: ").rstrip(".")
+        text = without_name(name_options(error), name).rstrip(".")
         if isinstance(error, SourceError) and error.path is not None and (Path(name).is_dir() or is_pattern(name)):
             name = one_line(error.path)  # one of several files
         told = text or type(error).__name__
         raise DataError(f"{told if told.startswith(f'{name} ') else f'{name}: {told}'}.") from error
+
+
+def without_name(text: str, name: str) -> str:
+    """Return what an error says of a file without the file's name before it, however often it stands there.
+
+    Examples
+    --------
+    >>> from gramian.cli.running import without_name
+    >>> without_name("x.mtx: x.mtx: no room", "x.mtx")
+    'no room'
+    """
+    while text.startswith(f"{name}: "):
+        text = text.removeprefix(f"{name}: ")
+    return text
 
 
 def name_options(error: Exception) -> str:
