@@ -25,7 +25,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "results": {"compute.executor", "compute.threads"},
     "sources": {"compute"},
     "operators": {"compute", "kernels", "sources"},
-    "spectral": {"operators.base", "results", "compute.devices", "compute.dense", "compute.threads"},
+    "spectral": {
+        "operators.base",
+        "results",
+        "compute.devices",
+        "compute.dense",
+        "compute.factor",
+        "compute.threads",
+    },
     "linear": {
         "operators.base",
         "results",

@@ -1,13 +1,25 @@
-"""Products AAᵀ, Cholesky factors and inverses by tiles: right, where they must fail, and the same for any threads."""
+"""Products, factors and decompositions by tiles: right, where they must fail, and the same for any threads."""
 
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import linalg as la
 from scipy.linalg import lapack
 from threadpoolctl import threadpool_limits
 
-from gramian.compute.factor import add_square, factorise, factorise_packed, invert_triangle, mirror
+from gramian.compute import factor
+from gramian.compute.factor import (
+    add_square,
+    eigh,
+    eigvalsh,
+    factorise,
+    factorise_packed,
+    invert_triangle,
+    mirror,
+    svd,
+    triangulate,
+)
 
 Array = Any
 SIZES = (1, 2, 5, 511, 513, 1101)
@@ -85,3 +97,106 @@ def test_the_number_of_threads_does_not_show(n: int) -> None:
         found.append(np.concatenate([L.ravel(), U.ravel(), packed, inverse.ravel(), square.ravel()]))
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+def symmetric(n: int, kind: str = "normal") -> Array:
+    rng = np.random.default_rng(n)
+    if kind == "kernel":  # eigenvalues from 10 down to rounding
+        x = rng.uniform(size=(n, 1))
+        return np.exp(-((x - x.T) ** 2))
+    if kind == "clusters":
+        Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        return (Q * rng.integers(3, size=n)) @ Q.T
+    A = rng.standard_normal((n, n))
+    return A + A.T
+
+
+@pytest.fixture(params=[None, 20], ids=["as it is", "small parts"])
+def parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The size of a decomposition in parts: as users get it, and with the same steps for small matrices."""
+    if request.param is None:
+        return 530
+    for name, value in {"ONE_CORE": 20, "PANEL": 7, "SIDES": (5, 16), "LITTLE": 0.0}.items():
+        monkeypatch.setattr(factor, name, value)
+    return 71
+
+
+@pytest.mark.parametrize("kind", ["normal", "kernel", "clusters"])
+def test_eigenvectors_in_parts_are_those_of_the_matrix(parts: int, kind: str) -> None:
+    A = symmetric(parts, kind)
+    known, eps = la.eigvalsh(A), 1e-15 * parts
+    size = np.abs(known).max()
+    untouched = A.copy()
+    values, V = eigh(A)
+    np.testing.assert_array_equal(A, untouched)
+    np.testing.assert_allclose(values, known, rtol=0, atol=eps * size)
+    np.testing.assert_allclose(eigvalsh(A), known, rtol=0, atol=eps * size)
+    np.testing.assert_allclose(A @ V, V * values, rtol=0, atol=eps * size)
+    np.testing.assert_allclose(V.T @ V, np.eye(parts), rtol=0, atol=eps)
+    some, W = eigh(np.tril(A), 3)  # of the lower half
+    np.testing.assert_allclose(some, known[-3:], rtol=0, atol=eps * size)
+    np.testing.assert_allclose(A @ W, W * some, rtol=0, atol=eps * size)
+    np.testing.assert_allclose(W.T @ W, np.eye(3), rtol=0, atol=eps)
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (1.3, 1), (1, 1.3), (3, 1), (1, 3)])
+@pytest.mark.parametrize("full", [False, True])
+def test_singular_vectors_in_parts_are_those_of_the_matrix(parts: int, sides: Any, full: bool) -> None:
+    shape = tuple(int(parts * side) for side in sides)
+    if full and shape[0] < shape[1]:
+        pytest.skip("of tall matrices")
+    A = np.random.default_rng(parts).standard_normal(shape)
+    k, untouched = min(shape), A.copy()
+    U, s, Vt = svd(A, full=full)
+    np.testing.assert_array_equal(A, untouched)
+    assert U.shape == (shape[0], shape[0] if full else k)
+    assert Vt.shape == (k, shape[1])
+    np.testing.assert_allclose(s, la.svdvals(A), rtol=1e-12)
+    np.testing.assert_allclose(U[:, :k] * s @ Vt, A, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(Vt @ Vt.T, np.eye(k), rtol=0, atol=1e-12)
+    R = triangulate(A)
+    assert R.shape == (k, shape[1])
+    np.testing.assert_array_equal(R, np.triu(R))
+    np.testing.assert_allclose(R.T @ R, A.T @ A, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("unit", [0.0, 1e-300, 1e-160, 1e155, 1e305])
+def test_decompositions_of_any_size_of_numbers(parts: int, unit: float) -> None:
+    A = symmetric(parts) / 100
+    values, singular = la.eigvalsh(A), la.svdvals(A)
+    near = {"rtol": 0, "atol": 1e-12 * abs(values).max() * unit}
+    np.testing.assert_allclose(eigh(A * unit)[0], values * unit, **near)
+    np.testing.assert_allclose(svd(A * unit)[1], singular * unit, **near)
+
+
+@pytest.mark.parametrize("size", [2e-45, 1e-38, 1e-20, 1e20, 3.4e38])
+def test_decompositions_of_any_size_of_short_numbers(parts: int, size: float) -> None:
+    A = np.full((parts, parts), size, np.float32)  # of rank 1
+    with np.errstate(over="ignore"):
+        largest = np.float32(float(A[0, 0]) * parts)
+    for values in (eigh(A)[0][::-1], svd(A)[1], eigvalsh(A)[::-1]):
+        np.testing.assert_allclose(values[0], largest, rtol=1e-5)
+        assert np.all(np.abs(values[1:]) <= 1e-4 * size)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_is_refused(parts: int, bad: float) -> None:
+    A = symmetric(parts)
+    A[5, 3] = bad
+    for decompose in (eigh, eigvalsh, svd):
+        with pytest.raises(np.linalg.LinAlgError, match="finite"):
+            decompose(A)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_decompositions_have_the_same_bits_for_any_number_of_threads(dtype: str) -> None:
+    n, found = 600, []
+    A = symmetric(n).astype(dtype)
+    B = np.random.default_rng(0).standard_normal((n + 100, n)).astype(dtype)
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            made = [*eigh(A), *eigh(A, 5), eigvalsh(A), *svd(B), *svd(np.concatenate([B, B])), triangulate(B)]
+        assert {part.dtype for part in made} == {np.dtype(dtype)}
+        found.append([part.tobytes() for part in made])
+    assert found[0] == found[1] == found[2]

@@ -13,12 +13,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from gramian.compute import dense, mixture, sparse, tiles
 from gramian.compute.threads import (
     add_to,
-    count_idle_cores,
     n_threads,
     parallel,
     parallel_sum,
     quiet_blas,
-    quiet_if_small,
 )
 from gramian.kernels import Gaussian
 
@@ -113,29 +111,3 @@ def test_sums_that_overflow_are_infinite_without_a_warning() -> None:
     total = np.array([1e308, 1.0])
     assert add_to(total, total.copy()) is total
     np.testing.assert_array_equal(total, [np.inf, 2.0])
-
-
-def test_larger_problems_take_the_idle_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    def blas() -> int:
-        return max(info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas")
-
-    assert count_idle_cores() >= 1
-    with threadpool_limits(2, user_api="blas"):
-        for idle, expected in ((1, 1), (2, 2), (64, 2)):
-            monkeypatch.setattr("gramian.compute.threads.count_idle_cores", lambda idle=idle: idle)
-            with quiet_if_small(5000):
-                assert blas() == expected
-                with quiet_if_small(5000):
-                    assert blas() == expected
-                with quiet_blas():
-                    assert blas() == 1
-                assert blas() == expected
-            assert blas() == 2
-        monkeypatch.setattr("gramian.compute.threads.count_idle_cores", lambda: 1)
-        one, other = quiet_if_small(5000), quiet_blas()  # as of two fits of a user's two threads
-        one.__enter__()
-        other.__enter__()
-        one.__exit__(None, None, None)
-        assert blas() == 1
-        other.__exit__(None, None, None)
-        assert blas() == 2

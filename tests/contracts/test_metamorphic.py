@@ -218,6 +218,29 @@ def test_the_number_of_threads(case: Case) -> None:
         assert_array_equal(say(case, X), one)
 
 
+LARGE = np.random.default_rng(1).standard_normal((600, 520)) * np.geomspace(3, 1, 520)
+LARGE_FITS: dict[str, Any] = {  # decompositions of more rows than one thread makes alone
+    "covariance": lambda: gramian.PCA(svd_solver="covariance_eigh").fit(LARGE).components_,
+    "svd": lambda: gramian.PCA(svd_solver="full").fit(LARGE).components_,
+    "stream": lambda: gramian.PCA().partial_fit(LARGE).components_,
+    "kernel PCA": lambda: gramian.KernelPCA(100, kernel="rbf", eigen_solver="dense").fit(LARGE).eigenvectors_,
+    "few": lambda: gramian.KernelPCA(3, kernel="rbf", eigen_solver="dense").fit(LARGE).eigenvectors_,
+    "ridge": lambda: gramian.RidgeCV([1.0, 10.0]).fit(LARGE, LARGE[:, :2]).coef_,
+    "dual": lambda: gramian.RidgeCV([1.0, 10.0]).fit(LARGE.T, LARGE[0]).coef_,
+    "kernel ridge": lambda: gramian.KernelRidge(1.0, kernel="rbf", solver="eigh").fit(LARGE, LARGE[:, 0]).dual_coef_,
+    "path": lambda: gramian.KernelRidgeCV([0.1, 1.0], gamma=0.001).fit(LARGE, LARGE[:, 0]).dual_coef_,
+}
+
+
+@pytest.mark.parametrize("fit", LARGE_FITS)
+def test_the_number_of_threads_of_large_decompositions(fit: str) -> None:
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(LARGE_FITS[fit]())
+    assert_array_equal(*found)
+
+
 def forms(kind: str, folder: Path) -> Any:
     """The rows in another form, with the same numbers."""
     if kind == "npy":

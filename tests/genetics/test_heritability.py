@@ -260,6 +260,38 @@ def test_bad_input_is_refused(change: dict[str, Any], named: str) -> None:
         heritability(**{"X": Genotypes.from_calls(calls.T.astype(int)), "y": y, **change})
 
 
+@pytest.mark.parametrize("method", ["reml", "haseman-elston"])
+def test_masked_cells_are_missing(method: str) -> None:
+    calls, y, C = draw_study(8)
+    y[3], C[5, 1] = np.nan, np.nan
+    known = heritability(calls, y, C, method=method, random_state=0)
+    with np.errstate(invalid="ignore"):
+        hidden = np.ma.masked_array(np.where(np.isnan(y), 1e6, y), np.isnan(y))
+        behind = np.ma.masked_array(np.where(np.isnan(C), -1e6, C), np.isnan(C))
+    found = heritability(calls, hidden, behind, method=method, random_state=0)
+    assert_array_equal(found.samples, np.delete(np.arange(150), [3, 5]))
+    assert found.h2 == known.h2
+
+
+def test_unit_and_origin_of_a_trait() -> None:
+    calls, y, C = draw_study(9)
+    plain = heritability(calls, y, C)
+    for unit, origin in ((1e3, -1e9), (2.0**-100, 0.0), (1.0, 1e11)):
+        other = heritability(calls, unit * y + origin, C)
+        near = {"rtol": 1e-5 if origin > 1e10 else 1e-8}
+        assert other.certificate is not None
+        assert other.certificate.converged
+        assert_allclose(other.h2, plain.h2, **near)
+        assert_allclose(other.genetic_variance, unit**2 * plain.genetic_variance, **near)
+        assert_allclose((other.left_out - origin) / unit, plain.left_out, rtol=0, atol=1e-4)
+        assert_allclose((other.fixed - [origin, 0, 0]) / unit, plain.fixed, rtol=0, atol=1e-4)
+    for unit in (1e-200, 1e-60, 1e60, 1e200):
+        with pytest.raises(ValueError, match="another unit"):
+            heritability(calls, unit * y, C)
+    with pytest.raises(ValueError, match="float64 would round"):
+        heritability(calls, 2**60 + np.arange(150), C)
+
+
 def test_liability_scale() -> None:
     calls, y, _ = draw_study(10, n=80, p=50)
     found = heritability(calls, (y > np.median(y)).astype(float))

@@ -14,9 +14,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -85,60 +84,6 @@ def quiet_blas() -> AbstractContextManager[None]:
     small BLAS calls between tiled products, a pass of 0.056 s took 0.09 s.
     """
     return _limit
-
-
-def quiet_if_small(size: int) -> AbstractContextManager[None]:
-    """Keep BLAS to one thread where square matrices are too small to share, and to the idle cores where they are not.
-
-    Starting threads takes longer than a small factorisation. On a busy machine threads that wait by spinning lose their
-    core: a Cholesky factor of 2,062 rows took 0.19 s by one thread and 2.7 s by two beside two other processes.
-    """
-    return quiet_blas() if size <= ONE_CORE else _use_idle_cores()
-
-
-def count_idle_cores() -> int:
-    """How many cores no other process runs on at this moment, as Linux counts; all of them elsewhere. At least 1."""
-    cores = os.cpu_count() or 1
-    try:
-        running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
-        if running <= 1:
-            return cores
-        own = 0  # threads of ours that run, or spin after the last call of BLAS, are idle for the next
-        for stat in Path("/proc/self/task").glob("*/stat"):
-            with suppress(OSError):  # a thread that has just ended
-                own += stat.read_text().rpartition(")")[2].split()[0] == "R"
-    except (OSError, ValueError, IndexError):
-        return cores
-    return max(1, cores - max(0, running - own))
-
-
-_idle_lock, _idle_depth = threading.Lock(), [0]
-
-
-@contextmanager
-def _use_idle_cores() -> Iterator[None]:
-    """Keep BLAS to as many threads as there are idle cores now; the first caller decides while others are inside."""
-    libraries: list[tuple[Any, int]] = []
-    with _idle_lock, _limit.lock:
-        _idle_depth[0] += 1
-        if _idle_depth[0] == 1 and not _limit.depth:
-            idle = count_idle_cores()
-            for lib in _controller().lib_controllers:
-                threads = lib.get_num_threads() or 1
-                if threads > idle:
-                    libraries.append((lib, threads))
-                    lib.set_num_threads(idle)
-    try:
-        yield
-    finally:
-        with _idle_lock, _limit.lock:
-            _idle_depth[0] -= 1
-            if _limit.depth:  # of another thread of the user's, which gives back what it found
-                before = {id(lib): threads for lib, threads in libraries}
-                _limit.restore = [(lib, before.get(id(lib), threads)) for lib, threads in _limit.restore]
-            else:
-                for lib, threads in libraries:
-                    lib.set_num_threads(threads)
 
 
 @cache

@@ -9,7 +9,7 @@ from products with K alone the method of moments has estimates that need no deco
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,10 @@ import scipy.optimize
 from scipy import stats
 
 from gramian.compute.devices import refuse_beyond_device
+from gramian.compute.factor import eigh
 from gramian.genetics.genotypes import Standard, as_genotypes, select_usable_snps, standardise
 from gramian.genetics.relatives import Relationships
-from gramian.inputs.checks import check_choice, check_integer, check_seed
+from gramian.inputs.checks import check_choice, check_integer, check_seed, fetch_numbers
 from gramian.inputs.progress import Progress
 from gramian.operators.genotype import GenotypeOperator
 from gramian.results import Optimum
@@ -31,6 +32,7 @@ Array = npt.NDArray[np.float64]
 
 EXACT_PEOPLE = 6000  # up to which "auto" decomposes the matrix: about a minute on two cores
 LARGEST = 1 - 1e-6  # of h²: at 1 a zero eigenvalue leaves no density
+LEAST_TRAIT = 1e-40  # by which a trait varies: of less, the cube of a variance underflows
 LIKELIHOOD_TOLERANCE = 1e-8  # of the highest log-likelihood, proved
 MOST_INTERVALS = 20_000  # looked at before the proof is given up
 METHODS = ("auto", "reml", "haseman-elston")
@@ -224,8 +226,13 @@ def heritability(
     Q = covariate_basis(C)
     if len(y) < Q.shape[1] + 3:
         raise ValueError(f"{len(y)} samples have the trait and all covariates: {Q.shape[1] + 3} are needed at least.")
+    origin = float(y[0])  # without it digits of a trait far from 0 are kept; the intercept takes it back
+    y = y - origin
+    size = float(np.abs(y).max())
+    if size and not LEAST_TRAIT < size < 1 / LEAST_TRAIT:
+        raise ValueError(f"y varies by {size:.1g}, which is no usual size: give it in another unit.")
     rest = y - Q @ (Q.T @ y)
-    if not np.any(np.abs(rest) > 1e-10 * max(1e-300, float(np.abs(y).max()))):
+    if not np.any(np.abs(rest) > 1e-10 * max(1e-300, size)):
         raise ValueError("The trait does not vary beyond what the covariates explain: there is nothing to share out.")
     chosen = method if method != "auto" else "reml" if len(y) <= EXACT_PEOPLE else "haseman-elston"
     if isinstance(given, Relationships):
@@ -253,7 +260,10 @@ def heritability(
         found = _moments(rest, Q, multiply, total, n_probes, check_seed(random_state))
         return _describe_moments(found, k_bar, samples, M)
     assert K is not None
-    return _maximise(y, C, Q, K / k_bar, k_bar, samples, M, source, standard)
+    best = _maximise(y, C, Q, K / k_bar, k_bar, samples, M, source, standard)
+    assert best.left_out is not None
+    assert best.fixed is not None
+    return replace(best, left_out=best.left_out + origin, fixed=best.fixed + origin * np.eye(1, C.shape[1])[0])
 
 
 class _Counted:
@@ -269,7 +279,7 @@ class _Counted:
 
 def _column(name: str, values: npt.ArrayLike, n: int) -> Array:
     """A trait of n samples, NaN where it is not known."""
-    found = np.asarray(values, dtype=np.float64)
+    found = np.asarray(fetch_numbers(values, name), dtype=np.float64)
     found = found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
     if found.shape != (n,):
         raise ValueError(f"{name} has the shape {np.shape(values)}; there are {n} samples.")
@@ -282,7 +292,7 @@ def read_covariates(covariates: npt.ArrayLike | None, n: int) -> Array:
     """An intercept and the covariates of n samples, NaN where not known."""
     if covariates is None:
         return np.ones((n, 1))
-    extra = np.asarray(covariates, dtype=np.float64)
+    extra = np.asarray(fetch_numbers(covariates, "covariates"), dtype=np.float64)
     extra = extra[:, None] if extra.ndim == 1 else extra
     if extra.ndim != 2 or len(extra) != n:
         raise ValueError(f"covariates have the shape {extra.shape}; there are {n} samples.")
@@ -408,7 +418,7 @@ def _maximise(
     K_star -= (KQ - Q @ inner) @ Q.T  # (I − QQᵀ) K (I − QQᵀ)
     shift = 1.0 + float(np.abs(K_star).sum(axis=1).max())
     K_star -= shift * (Q @ Q.T)  # the span of Q goes below all others
-    values, U = scipy.linalg.eigh((K_star + K_star.T) / 2, overwrite_a=True, check_finite=False)
+    values, U = eigh((K_star + K_star.T) / 2, overwrite=True)
     delta, U = np.maximum(values[c:], 0.0), U[:, c:]
     U -= Q @ (Q.T @ U)
     eta = U.T @ y

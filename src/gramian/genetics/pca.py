@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 from array_api_compat import array_namespace
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import is_tensor, refuse_beyond_device, resolve, to_device, to_numpy
-from gramian.compute.threads import quiet_if_small
+from gramian.compute.factor import eigvalsh
+from gramian.compute.threads import quiet_blas
 from gramian.genetics.genotypes import (
     SCALES,
     as_genotypes,
@@ -243,7 +243,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
             Z = operator(kept, None if report is None else counter.count)
             if choice.solver == "exact":
-                with quiet_if_small(n):  # and with the same bits however many threads there are
+                with quiet_blas():  # and with the same bits however many threads there are
                     solution = self._solve_exactly(Z, choice.reason)
             else:
                 total = float(standard.squares.sum())
@@ -363,7 +363,7 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         K = Z.cogram()
         if pairwise:
             K *= M / _count_shared_calls(Z)
-        every = scipy.linalg.eigvalsh(K, check_finite=False) if Z.device is None else Z.xp.linalg.eigvalsh(K)
+        every = eigvalsh(K) if Z.device is None else Z.xp.linalg.eigvalsh(K)
         lam = np.maximum(to_numpy(every, float)[::-1], 0.0)
         # eq: genotype-components
         values, U, residuals, _ = eigen_of_gram(Z.xp, K, k)  # all eigenvalues are known here

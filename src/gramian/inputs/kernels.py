@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 import scipy.sparse as sp
 from array_api_compat import array_namespace, is_array_api_obj, is_numpy_array
 
+from gramian.compute import factor
 from gramian.compute.devices import is_tensor, like, to_numpy
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.kernels import Kernel, Precomputed, as_kernel
@@ -194,8 +194,7 @@ def eigh(M: Any, overwrite: bool = False) -> tuple[Array, Any]:
     if is_tensor(M):
         values, vectors = array_namespace(M).linalg.eigh(M)
         return to_numpy(values), vectors
-    found: tuple[Array, Array] = scipy.linalg.eigh(M, driver="evd", overwrite_a=overwrite, check_finite=False)
-    return found
+    return factor.eigh(M, overwrite=overwrite)
 
 
 def decomposition_bytes(n: int) -> int:

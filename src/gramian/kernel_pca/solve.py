@@ -44,7 +44,8 @@ import scipy.sparse
 
 from gramian.compute import dense
 from gramian.compute.devices import free_bytes, is_numpy, refuse_beyond_device, to_device, to_numpy
-from gramian.compute.threads import quiet_blas, quiet_if_small
+from gramian.compute.factor import eigh
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.kernels import take_points
 from gramian.kernels import Kernel, Precomputed
 from gramian.operators import FeatureCentred, Multiple, Shifted, kernel_operator
@@ -298,10 +299,8 @@ def solve_dense(problem: CentredKernel, k: int, tol: float, reason: str, *, iter
         M = M if unit == 1.0 else M / unit
         share, root = problem.share, None if problem.weights is None else np.sqrt(problem.weights)
         means = np.zeros(n)
-        # LAPACK finds a few eigenvectors by products with vectors, which threads share badly: 51 ms with one and 88 ms
-        # with two at 900 rows, and more beside another process
         few = iterate and n > SMALL and FEW * k <= n and not problem.may_be_indefinite
-        with quiet_blas() if few and n <= DENSE else quiet_if_small(n // 2 if 10 * k <= n else n):
+        with quiet_blas():  # and with the same bits however many threads there are
             size = float(np.linalg.norm(M if root is None else M * root[:, None] * root))
             if problem.centre:  # two rank-one corrections in place of two products
                 means = share @ M
@@ -478,8 +477,7 @@ def solve_nystrom(
     if problem.weights is not None:
         F *= K.asarray(np.sqrt(problem.weights)[:, None])
     G = dense.scatter(F, None, F[:0])[1] if is_numpy(F) else to_numpy(F.T @ F, float)
-    with quiet_if_small(m):
-        squares, every = scipy.linalg.eigh(G, check_finite=False)
+    squares, every = eigh(G)
     values, V = np.zeros(k), np.zeros((m, k))  # of a kernel of lower rank than k, the others are 0
     values[: min(k, m)], V[:, : min(k, m)] = squares[::-1][:k], every[:, ::-1][:, :k]
     # ‖√w W‖², ‖Δ‖ and ‖√w Δ′‖

@@ -16,7 +16,7 @@ from sklearn.metrics import r2_score
 
 from gramian.compute.devices import refuse_beyond_device, to_numpy
 from gramian.compute.memory import available_memory
-from gramian.compute.threads import quiet_if_small
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import (
     check_choice,
     check_integer,
@@ -51,7 +51,7 @@ from gramian.kernel_ridge.choose import (
 )
 from gramian.kernel_ridge.landmark_fit import LandmarkFit
 from gramian.kernel_ridge.landmarks import HOW, Landmarks, choose_landmarks, fit_landmarks
-from gramian.kernel_ridge.learn import FIRST, learn_kernel
+from gramian.kernel_ridge.learn import learn_kernel
 from gramian.kernel_ridge.path import AUTO_ALPHAS
 from gramian.kernel_ridge.problem import KernelProblem, choose_device, count_points
 from gramian.kernel_ridge.solve import TOLERANCES, choose_solver, eigen_bytes, solve
@@ -541,7 +541,7 @@ class KernelRidgeCV(KernelRidge):
         if self.learn is not None:
             names = getattr(self, "feature_names_in_", None)
             with (
-                quiet_if_small(min(problem.n, FIRST)),
+                quiet_blas(),
                 show_progress(self.verbose, f"{type(self).__name__}, to learn") as progress,
             ):
                 options = {
@@ -573,7 +573,7 @@ class KernelRidgeCV(KernelRidge):
             what = f"The eigendecomposition of the kernel matrix of {problem.n} rows"
             remedy = ("Use ", ("solver", "cg"), ", which stores no matrix, or ", ("solver", "landmarks"), ".")
             refuse_beyond_device(nbytes, problem.device, what, remedy)
-        with quiet_if_small(problem.n):  # and with the same bits however many threads there are
+        with quiet_blas():  # and with the same bits however many threads there are
             choice = choose_pair(problem, self.kernels_, rule, try_kernel)
 
         each = self.alpha_per_target and not self._vector

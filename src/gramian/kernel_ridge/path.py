@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import like
-from gramian.compute.threads import quiet_if_small
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.kernels import eigh, matmul, multiply
 from gramian.kernel_ridge.certificate import KernelSolution, relative_norms
 from gramian.kernel_ridge.problem import KernelProblem, row_blocks
@@ -67,7 +67,7 @@ def eigen_system(problem: KernelProblem, copies: Array | None = None) -> KernelE
     """
     if copies is None and problem.counts:
         copies = problem.w
-    with quiet_if_small(problem.n):
+    with quiet_blas():
         B, means, size = problem.dense()
         tilted = _tilt(B, problem) if problem.intercept else 0.0
         values, U = eigh(B, overwrite=True)

@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 from gramian.compute.devices import describe, free_bytes, refuse_beyond_device, to_numpy
 from gramian.compute.factor import factorise
 from gramian.compute.memory import available_memory
-from gramian.compute.threads import quiet_blas, quiet_if_small
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.kernels import decomposition_bytes, eigh, matmul
 from gramian.kernel_ridge.certificate import (
     EPS,
@@ -131,7 +131,7 @@ def solve(
     report: Report | None = None,
 ) -> KernelSolution:
     """Solve (B + λI)β = ỹ by "eigh", "cholesky" or "cg"; say so where the answer is not as good as asked for."""
-    with quiet_if_small(problem.n):  # and with the same bits however many threads there are
+    with quiet_blas():  # and with the same bits however many threads there are
         if solver == "cg":
             found = _solve_by_gradients(problem, reason, tol, max_iter, report)
         elif solver == "eigh":
@@ -225,7 +225,7 @@ def _solve_by_eigenvectors(problem: KernelProblem, reason: str, tol: float) -> K
     nbytes = EIGEN * n**2 if problem.device is None else decomposition_bytes(n)
     refuse_beyond_device(nbytes, problem.device, (("solver", "eigh"), f" on {n} rows"), SMALLER)
     A, Y = problem.operator(), problem.targets
-    with quiet_if_small(n):
+    with quiet_blas():
         B = problem.dense()[0]
         s, U = eigh(B)
     size, indefinite = float(np.max(np.abs(s), initial=0.0)), False

@@ -225,7 +225,7 @@ class Nystrom:
             raise ValueError(f"A preconditioner needs positive shifts, got {float(wrong[0])!r}.")
         with quiet():
             G = _gram(F)
-            squares, V = eigh(to_numpy(G, float) if len(G) <= SMALL else G, driver="evd")
+            squares, V = eigh(to_numpy(G, float) if len(G) <= SMALL else G)
         V = like(F, V, float)
         kept = int(np.sum(squares > NOTHING * np.max(squares, initial=0.0)))
         self.values: Vector = squares[:kept].copy()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 from array_api_compat import array_namespace, device, is_numpy_namespace
 
+from gramian.compute import factor
 from gramian.compute.devices import is_numpy, like, to_numpy
 from gramian.operators.base import Capability, Operator
 
@@ -183,12 +184,12 @@ def cholesky(A: Array) -> Array:
         raise np.linalg.LinAlgError(str(error)) from error
 
 
-def eigh(A: Array, driver: Literal["evd", "evr"] = "evr") -> tuple[Vector, Array]:
+def eigh(A: Array) -> tuple[Vector, Array]:
     """Eigenvalues, in NumPy, and eigenvectors where A lives, in descending order; in NumPy A is overwritten."""
     if not len(A):
         return np.zeros(0), A
     if is_numpy(A):
-        values, V = scipy.linalg.eigh(A, lower=True, overwrite_a=True, driver=driver, check_finite=False)
+        values, V = factor.eigh(A, overwrite=True)
         return values[::-1], V[:, ::-1]
     xp = array_namespace(A)
     values, V = xp.linalg.eigh(A)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import to_numpy
-from gramian.compute.threads import parallel_sum, quiet_if_small
+from gramian.compute.threads import parallel_sum, quiet_blas
 from gramian.inputs.checks import check_choice
 from gramian.results import Optimum
 from gramian.sources import Block, Source, memory_budget
@@ -364,7 +364,7 @@ def fit_factor(
         )
     em: LatentRoute = (CellsRoute if cells else LatentRoute)(source, every, read)
     floor = FLOOR * (start.noise * p + float(np.sum(start.loading**2)))
-    with quiet_if_small(p):
+    with quiet_blas():
         at = em.measure(Factor(start.mean, start.loading, max(start.noise, floor)), floor)
         trace, bound, idle, patience = [-at.height], 1.0, 0, PATIENCE
         lacking = p - at.sums.cells / at.sums.weight  # cells of a row

@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from gramian.compute.devices import like, refuse_beyond_device, resolve, to_numpy
 from gramian.compute.memory import gibibytes
-from gramian.compute.threads import quiet_if_small
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_integer, check_penalties
 from gramian.inputs.devices import convert_to_numpy, store_like
 from gramian.linear.path import CRITERIA, RidgePath
@@ -187,7 +187,7 @@ class Ridge(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator):
         else:
             solver, reason = choose_solver(data, self.solver)
             gram = solver == "cholesky"
-        with quiet_if_small(min(data.shape)):
+        with quiet_blas():
             # X̃ = diag(√w)(X − 1μᵀ)diag(1/s), Ỹ = diag(√w)(Y − 1ȳᵀ)
             about = {"intercept": bool(self.fit_intercept), "scale": bool(self.scale)}
             problem = RidgeProblem(data, Y, weights, gram=gram, **about)
@@ -350,7 +350,7 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         data, t = source_to_device(source, self.device), Y.shape[1]
         score = None if self.scoring is None else self._score_function(Y, weights, vector, sample_weight, params)
         solver, reason = self._choose_solver(data, weights, t, alphas)
-        with quiet_if_small(min(data.shape)):
+        with quiet_blas():
             about = {"intercept": bool(self.fit_intercept), "scale": bool(self.scale)}
             problem = RidgeProblem(data, Y, weights, gram=solver == "cholesky", **about)
             found, tried = _decompose_safely(problem, solver, alphas)  # X̃ = UΣVᵀ

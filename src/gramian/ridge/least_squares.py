@@ -24,6 +24,7 @@ import numpy.typing as npt
 import scipy.linalg as la
 
 from gramian.compute.devices import to_numpy
+from gramian.compute.factor import svd
 from gramian.ridge.certificate import Gradient, RidgeFactor, column_norms, rounding_of_gradient
 from gramian.ridge.path import augmented_triangle, decompose_wide
 from gramian.ridge.problem import RidgeProblem, column_spreads
@@ -70,7 +71,7 @@ class LeastSquaresFactor(RidgeFactor):
         else:  # R of [X̃D⁻¹ Ỹ] = QR and the SVD of its first p columns
             d = self.lengths
             R = augmented_triangle(problem, d)
-            U, s, Vt = la.svd(R[:p, :p], check_finite=False)
+            U, s, Vt = svd(R[:p, :p])
             self.rank = r = int(np.count_nonzero(s > problem.rounding * max(s[0], 1e-300)))
             self.method = "QR of X̃ with columns of length 1" + ("" if r == p else ", least norm")
             self.condition = float(s[0] / s[r - 1]) if r else 1.0

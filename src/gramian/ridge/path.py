@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg as la
 from scipy.optimize import brentq
 
 from gramian.compute import dense as cpu
 from gramian.compute.devices import dense_loops, like, refuse_beyond_device, to_numpy
+from gramian.compute.factor import eigh, svd
 from gramian.compute.threads import parallel
 from gramian.linear.path import Filter, RidgePath
 from gramian.ridge.problem import RidgeProblem
@@ -147,7 +147,7 @@ def decompose(problem: RidgeProblem, solver: str, least: float, *, dual: bool = 
         return replace(decompose_wide(problem, dual=dual), why=why)
     # V, Σ and c from the R of [X̃ Ỹ] = QR, made in one pass over the rows
     R = augmented_triangle(problem)
-    U, sigma, Vt = la.svd(R[:p, :p], check_finite=False)
+    U, sigma, Vt = svd(R[:p, :p])
     rest = np.sum(R[p:, p:] ** 2, axis=0)
     return Decomposition(problem, sigma**2, Vt.T, U.T @ R[:p, p:], rest, False, "SVD of the R of X̃ = QR", False, why)
 
@@ -156,7 +156,7 @@ def _decompose_gram(problem: RidgeProblem) -> Decomposition:
     """V and σ² from the p×p matrix X̃ᵀX̃; c = VᵀX̃ᵀỸ/σ."""
     assert problem.gram is not None
     assert problem.cross is not None
-    squares, V = la.eigh(problem.gram, overwrite_a=False, check_finite=False)
+    squares, V = eigh(problem.gram)
     squares, V = np.maximum(squares[::-1], 0.0), np.ascontiguousarray(V[:, ::-1])
     sigma, h = np.sqrt(squares)[:, None], V.T @ problem.cross
     c = np.divide(h, sigma, out=np.zeros_like(h), where=sigma > 0)
@@ -174,7 +174,7 @@ def _decompose_cogram(problem: RidgeProblem) -> Decomposition:
     if Q.shape[1]:
         lift = 2.0 * float(np.trace(K)) or 1.0  # above all others, so that no other eigenvector mixes with Q
         K = K + (lift * Q) @ Q.T
-    squares, U = la.eigh(K, check_finite=False)
+    squares, U = eigh(K, overwrite=True)
     kept = slice(-1 - Q.shape[1], None, -1)
     squares, U = np.maximum(squares[kept], 0.0), np.ascontiguousarray(U[:, kept])
     c = U.T @ problem.targets
@@ -223,7 +223,7 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
             block = block - mean[some, None] if problem.intercept else block
             block = block if problem.divisor is None else block / problem.divisor[some, None]
             R = cpu.triangle(np.concatenate([R, block if root is None else block * root]))
-        _, sigma, Ut = la.svd(R, full_matrices=False, check_finite=False)
+        _, sigma, Ut = svd(R, overwrite=True)
         U, sigma, V, label = Ut[k:].T, sigma[k:], None, "SVD of the R of X̃ᵀ = QR"
     else:
         remedy = ("Use ", ("solver", "cg"), ", or a larger ", ("alpha", None), ".")
@@ -232,7 +232,7 @@ def decompose_wide(problem: RidgeProblem, *, dual: bool = False) -> Decompositio
         X = to_numpy(problem.A.to_dense(), float)
         # to_dense may be the caller's own array: only a copy is ours to write over
         X = np.concatenate([lift * Q, X], axis=1) if k else X
-        U, sigma, Vt = la.svd(X, full_matrices=dual and p < n, overwrite_a=k > 0, check_finite=False)
+        U, sigma, Vt = svd(X, full=dual and p < n, overwrite=k > 0)
         sigma = np.concatenate([sigma, np.zeros(U.shape[1] - len(sigma))])
         U, sigma, V, label = U[:, k:], sigma[k:], Vt[k : len(sigma), k:].T, "SVD of X̃"
     c = U.T @ problem.targets

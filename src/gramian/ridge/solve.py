@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from gramian.compute.dense import product
 from gramian.compute.devices import ALWAYS_TRIED, like, refuse_beyond_device, to_numpy
-from gramian.compute.factor import factorise, invert_triangle
+from gramian.compute.factor import eigh, factorise, invert_triangle
 from gramian.compute.memory import available_memory
 from gramian.compute.threads import quiet_blas
 from gramian.linear.cgls import CGLS, REMEDY
@@ -138,7 +138,7 @@ class InverseToCome:
     @cached_property
     def made(self) -> RidgeInverse:
         """V = X̃ᵀU/σ from the eigenvectors of X̃X̃ᵀ."""
-        squares, U = la.eigh(self.rows @ self.rows.T, check_finite=False)
+        squares, U = eigh(self.rows @ self.rows.T, overwrite=True)
         squares, U = squares[::-1][: self.rank], U[:, ::-1][:, : self.rank]
         V = (self.rows.T @ U) / np.sqrt(squares)
         return RidgeInverse(self.targets, V, 1.0 / (squares[:, None] + self.lam), 1.0 / self.lam, self.unit)

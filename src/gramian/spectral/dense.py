@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,7 +9,10 @@ import numpy as np
 import scipy.linalg
 from array_api_compat import is_numpy_namespace
 
+from gramian.compute.dense import product
 from gramian.compute.devices import like, refuse_beyond_device, to_numpy
+from gramian.compute.factor import eigh, svd
+from gramian.compute.threads import quiet_blas
 from gramian.operators.base import Operator
 from gramian.results import Spectrum
 from gramian.spectral.lanczos import iterate_eigenpairs, search_eigenpairs
@@ -33,8 +35,6 @@ HOST_SIDE = 512  # up to this LAPACK's SVD takes no longer than a GPU's
 HOST_EIGEN = 128  # ... and its eigenvectors: of 200 columns they take 1.7 ms on an H200, 4.3 ms on its host
 SEARCH_SIZE = 400  # from here on a few eigenpairs come faster from ARPACK than from LAPACK: 13 ms against 45 at 1,000
 LANCZOS_SIZE = 3000  # ... and beyond this from blocks of vectors, for which a matrix is read less often
-ONE_THREAD = 512  # rows of a square matrix that one core factors as fast as several
-ONE_THREAD_WORK = 2.0**28  # multiplications that take one thread some 10 ms, as long as others take to come to rest
 LARGE = 2**28  # bytes that are asked for before they are taken
 TOLERANCE = 1e4 * 2.0**-52  # what an exact method is held to
 
@@ -82,10 +82,7 @@ class Dense:
         small = not A.sparse and n * p <= SVD_ENTRIES
         formed = not A.sparse and ((n < p and not A.resident) or (small and k == n))
         formed = self.method == "svd" or (self.method == "auto" and formed)
-        # products of LAPACK and BLAS besides those of A itself: few ones are made by one thread, with the same bits
-        m, work = min(n, p), float(min(n, p)) ** 3
-        work += float(n) * p * m if formed else float(max(n, p)) * k * k if n < p or self.left else 0.0
-        with A.session() if m <= ONE_THREAD and work <= ONE_THREAD_WORK else nullcontext():
+        with A.session():  # products of LAPACK and BLAS besides those of A itself: tiles are shared between threads
             overlooked = None
             if formed:
                 found, method = self._svd(A, k)
@@ -116,7 +113,7 @@ class Dense:
         # eq: pca-svd
         U, s, Vt = _lapack_svd(A.xp, D)
         U, values, V = U[:, :k], to_numpy(s[:k], float), Vt[:k, :].T
-        left, right = D @ V - U * s[None, :k], D.T @ U - V * s[None, :k]
+        left, right = _multiply(A.xp, D, V) - U * s[None, :k], _multiply(A.xp, D.T, U) - V * s[None, :k]
         residuals = np.hypot(norms(A.xp, left), norms(A.xp, right)) / (values[0] or 1.0)
         return Triplets(values, V, U, residuals), "dense: LAPACK SVD"
 
@@ -164,6 +161,11 @@ class Dense:
         return Triplets(values, V, None, residuals), "dense: blockwise QR, then SVD of R"
 
 
+def _multiply(xp: Any, D: Array, V: Array) -> Array:
+    """D V, in NumPy by tiles."""
+    return product(D, V) if is_numpy_namespace(xp) else D @ V
+
+
 def _refuse_beyond_memory(A: Operator, numbers: int, what: str) -> None:
     """Refuse, before it is taken, more memory than there is: of the machine, or of the device of A."""
     if 8 * numbers >= LARGE:
@@ -204,19 +206,20 @@ def _top_eigen(xp: Any, G: Array, k: int) -> tuple[Any, Array, float | None]:
             if found is not None:
                 return found
         # eq: pca-eigen
-        lam, W = scipy.linalg.eigh(G, subset_by_index=[m - k, m - 1], check_finite=False)
+        lam, W = eigh(G, k)
     else:
-        lam, W = xp.linalg.eigh(G)
+        lam, W = eigh(G) if is_numpy_namespace(xp) else xp.linalg.eigh(G)
     return to_numpy(lam, float)[::-1][:k], xp.flip(W, axis=1)[:, :k], None
 
 
 def _lapack_svd(xp: Any, D: Array) -> tuple[Array, Array, Array]:
-    """Thin SVD; NumPy's gesdd, with gesvd where that rare failure strikes. Small ones leave a GPU for it."""
+    """Thin SVD; by divide and conquer, with gesvd where that rare failure strikes. Small ones leave a GPU for it."""
     if not is_numpy_namespace(xp):
         if min(D.shape) > HOST_SIDE:
             return tuple(xp.linalg.svd(D, full_matrices=False))
         return tuple(like(D, part, D.dtype) for part in _lapack_svd(np, to_numpy(D, float)))
     try:
-        return tuple(np.linalg.svd(D, full_matrices=False))  # type: ignore[return-value]
+        return svd(D)
     except np.linalg.LinAlgError:
-        return tuple(scipy.linalg.svd(D, full_matrices=False, lapack_driver="gesvd"))  # type: ignore[return-value]
+        with quiet_blas():
+            return tuple(scipy.linalg.svd(D, full_matrices=False, lapack_driver="gesvd"))  # type: ignore[return-value]

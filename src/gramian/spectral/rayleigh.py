@@ -13,6 +13,8 @@ import scipy.linalg
 from array_api_compat import array_namespace, device
 
 from gramian.compute.devices import to_numpy
+from gramian.compute.factor import eigh
+from gramian.compute.threads import quiet_blas
 from gramian.operators.base import Operator
 from gramian.results import SpectralCertificate, Spectrum
 
@@ -146,11 +148,12 @@ def largest_eigenpairs(M: npt.NDArray[Any], k: int) -> tuple[Vector, Vector]:
     k = min(k, n)
     values = np.empty(0)
     try:
-        values, vectors = scipy.linalg.eigh(M, subset_by_index=[n - k, n - 1], check_finite=False)
+        values, vectors = eigh(M, k)
     except np.linalg.LinAlgError:
         vectors = np.empty((n, 0))
     if vectors.shape[1] < k:
-        values, vectors = scipy.linalg.eigh(M, driver="ev", check_finite=False)
+        with quiet_blas():
+            values, vectors = scipy.linalg.eigh(M, driver="ev", check_finite=False)
     # eq: pca-further
     return values[::-1][:k].copy(), np.ascontiguousarray(vectors[:, ::-1][:, :k])
 
