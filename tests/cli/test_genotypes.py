@@ -457,6 +457,14 @@ def test_labels_in_any_order_and_form(tmp_path):
     assert read_labels(path, samples).groups.tolist() == ["A", "B", "A", "B"]
 
 
+def test_labels_of_digits_stay_what_they_are(tmp_path):
+    path = tmp_path / "labels.txt"
+    path.write_text(f"IID centre wave\ns1 {2**60} 1_0\ns2 {2**60 + 1} 1_0\ns3 {2**60} 10\n")
+    found = read_labels(path, Samples.numbered(3), "centre")
+    assert found.groups.tolist() == [str(2**60), str(2**60 + 1), str(2**60)]
+    assert found.columns["wave"].tolist() == ["1_0", "1_0", "10"]
+
+
 def test_notes_and_lists_are_told(here):
     fam = Path("cohort.fam").read_text().splitlines()
     Path("cohort.fam").write_text("\n".join([fam[0], *fam[:-1]]) + "\n")  # A1 twice

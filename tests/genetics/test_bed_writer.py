@@ -212,3 +212,8 @@ def test_names_that_would_not_be_read_back_are_refused(tmp_path: Path, name: str
     with pytest.raises(ValueError, match="SNP 1"):
         write_bed(tmp_path / "x.bed", some_calls(3, 5), None, snps)
     assert content(tmp_path) == {}
+
+
+def test_masked_calls_are_written_as_missing(tmp_path: Path) -> None:
+    calls = np.ma.masked_array([[0, 1, 2], [2, 2, 9]], [[False, True, False], [False, False, True]])
+    assert open_bed(write_bed(tmp_path / "x.bed", calls)).calls(0, 2).tolist() == [[0, -1, 2], [2, 2, -1]]

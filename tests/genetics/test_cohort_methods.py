@@ -293,6 +293,19 @@ def test_covariates_are_read_back(program: str, head: str, tmp_path: Path) -> No
     assert [row[5] for row in rows] == ["a", "b", "NA", "d"]
 
 
+def test_covariates_keep_their_digits_and_masks(tmp_path: Path) -> None:
+    columns = {
+        "whole": np.array([12345678901, 2**60 + 1]),
+        "real": [0.1, 20261119123456.75],
+        "masked": np.ma.masked_array([1, 2], [False, True]),
+    }
+    path = write_covariates(tmp_path / "c", Samples.numbered(2), [[1.0], [2.0]], columns=columns)
+    rows = [line.split()[3:] for line in path.read_text().splitlines()[1:]]
+    assert rows == [["12345678901", "0.1", "1"], ["1152921504606846977", "20261119123456.75", "NA"]]
+    with pytest.raises(ValueError, match="scores"):
+        write_covariates(tmp_path / "d", Samples.numbered(2), np.ma.masked_array([[1.0], [2.0]], [[True], [False]]))
+
+
 def test_covariates_refuse_bad_input(tmp_path: Path) -> None:
     two = Samples.numbered(2)
     with pytest.raises(ValueError, match="program"):

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from gramian.genetics.fst import fst
+from gramian.genetics.fst import Terms, fst, jackknife_error
+from gramian.sources.errors import SourceError
 from gramian.sources.plink import Genotypes, Snps, open_bed
 from oracles import Array
 
@@ -217,6 +218,76 @@ def test_what_is_shown() -> None:
     constant = fst(Genotypes.from_calls(np.zeros((9, 4), np.int8)), ["a", "a", "b", "b"])
     assert np.isnan(constant.matrix[0, 1])
     assert np.isnan(constant.standard_errors[0, 1])
+
+
+def test_the_table_and_what_is_shown_of_many_pairs() -> None:
+    calls, labels = drawn(6, p=60, sizes=(4, 5, 6, 7, 8, 9), missing=0.3)
+    five, six = (
+        fst(Genotypes.from_calls(calls), np.where(labels == "g5", last, labels)) for last in ("g4", "a long name")
+    )
+    table = six.table()
+    a, b = (np.searchsorted(six.groups, table[name]) for name in ("group1", "group2"))
+    assert len(a) == 15
+    assert (a < b).all()
+    assert_array_equal(table["fst"], six.matrix[a, b])
+    assert_array_equal(table["standard_error"], six.standard_errors[a, b])
+    assert_array_equal(table["n_snps"], six.n_snps[a, b])
+    assert_allclose(table["z"], six.matrix[a, b] / six.standard_errors[a, b])
+    assert six.mean == pytest.approx(np.mean(table["fst"]))
+    lines = repr(six).splitlines()
+    assert len(lines) == 12
+    assert lines[1] == f"  a long name  g0           {table['fst'][0]:9.5f} ± {table['standard_error'][0]:.5f}"
+    assert lines[-1] == "  ... and 5 more"
+    assert len(repr(five).splitlines()) == 11
+    assert repr(five).splitlines()[1].startswith("  g0     g1    ")
+
+
+@pytest.mark.parametrize(("asked", "made"), [(2, 2), (4, 4), (100, 25), (None, 25)])
+def test_as_many_blocks_of_as_many_snps(asked: int | None, made: int) -> None:
+    calls, labels = drawn(7, p=25)
+    G, block = Genotypes.from_calls(calls), np.arange(25) * made // 25
+    found = fst(G, labels) if asked is None else fst(G, labels, blocks=asked)
+    other = fst(G, labels, blocks=10 * block + 3)
+    assert found.n_blocks == other.n_blocks == made
+    assert_array_equal(found.standard_errors, other.standard_errors)
+    assert_array_equal(found.matrix, other.matrix)
+
+
+def test_blocks_by_default() -> None:
+    calls, labels = drawn(8, p=250)
+    assert fst(Genotypes.from_calls(calls), labels).n_blocks == 100
+
+
+def test_snps_that_count_where_few_have_calls() -> None:
+    calls = np.array([[0, 2, 1, 1], [0, -1, 2, -1], [-1, -1, 1, 2], [0, 1, -1, 2], [2, -1, 0, 1]], np.int8)
+    G, labels = Genotypes.from_calls(calls), ["a", "a", "b", "b"]
+    assert fst(G, labels).n_snps[0, 1] == 4
+    found = fst(G, labels, method="weir-cockerham")  # which needs three people
+    assert found.n_snps[0, 1] == 3
+    assert_allclose(found.matrix[0, 1], naive(calls, np.array(labels), "a", "b", "weir-cockerham"))
+
+
+def test_numbers_as_labels() -> None:
+    calls = np.random.default_rng(9).integers(0, 3, (12, 62)).astype(np.int8)
+    G = Genotypes.from_calls(calls)
+    with pytest.raises(SourceError, match="31 different numbers"):
+        fst(G, np.repeat(np.arange(31) / 2, 2))
+    assert len(fst(G, np.arange(62) % 30).groups) == 30
+    assert len(fst(G, [f"n{i % 31}" for i in range(62)]).groups) == 31
+    with pytest.raises(ValueError, match="name 0: none"):
+        fst(G, [None] * 62)
+
+
+def test_blocks_without_snps_do_not_count_in_the_jackknife() -> None:
+    N, D, m = np.array([1.0, 2.0, 5.0]), np.array([2.0, 5.0, 8.0]), np.array([10.0, 30.0, 20.0])
+    for some in (slice(2), slice(3)):
+        plain = jackknife_error(Terms(N[some], D[some], m[some]))
+        assert np.isfinite(plain[1])
+        empty = jackknife_error(Terms(*(np.append(part[some], 0.0) for part in (N, D, m))))
+        assert_allclose(empty, plain, rtol=1e-14)
+    theta, error = jackknife_error(Terms(np.array([1.0, 0.0]), np.array([2.0, 0.0]), np.array([5.0, 0.0])))
+    assert theta == 0.5
+    assert np.isnan(error)
 
 
 def test_refused() -> None:

@@ -184,7 +184,7 @@ def test_parameters_are_checked(arguments: dict[str, Any], message: str) -> None
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (np.array([[0.0, 1.5], [1.0, 2.0]]), r"Row 0, column 1 is .*1\.5.*use gramian\.PCA"),
+        (np.array([[0.0, 1.5], [1.0, 2.0]]), r"Row 1, column 2 is 1\.5: .*use gramian\.PCA"),
         (np.array([["a", "b"]]), "dtype"),
         (np.zeros(3), "table of samples"),
         (np.zeros((4, 3)), "No SNP is left of 3: 3 of one allele alone"),
@@ -197,6 +197,18 @@ def test_parameters_are_checked(arguments: dict[str, Any], message: str) -> None
 def test_tables_that_are_no_genotypes_are_refused(table: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GenotypePCA(1).fit(table)
+
+
+def test_masked_calls_are_missing() -> None:
+    G = people(p=60).T.astype(float)
+    hidden = np.random.default_rng(3).random(G.shape) < 0.1
+    known = GenotypePCA(2).fit(np.where(hidden, np.nan, G))
+    behind = np.ma.masked_array(np.where(hidden, 77.0, G), hidden)  # what is behind a mask is nobody's business
+    found = GenotypePCA(2).fit(behind)
+    np.testing.assert_array_equal(found.eigenvectors_, known.eigenvectors_)
+    np.testing.assert_array_equal(found.transform(behind), known.transform(np.where(hidden, np.nan, G)))
+    packed = Genotypes.from_calls(np.ma.masked_array(np.where(hidden, 2, G), hidden).T.astype(np.int8))
+    np.testing.assert_array_equal(GenotypePCA(2).fit(packed).eigenvectors_, known.eigenvectors_)
 
 
 def test_transform_refuses_other_snps() -> None:

@@ -107,6 +107,7 @@ ROUNDED: dict[str, Any] = {
     "objects": np.array([[1], [10**30 + 1]], dtype=object),
     "beyond floats": np.array([[1], [10**400]], dtype=object),
     "decimals": np.array([[1], [Decimal(2**60 + 1)]], dtype=object),
+    "words": np.array([["1"], [str(2**60 + 1)]], dtype=object),
     "fractions": np.array([[1], [Fraction(2**60 + 1)]], dtype=object),
     "a list": [[1.5], [2**60 + 1]],
     "masked": np.ma.masked_array([[5], [2**60 + 1]], [[True], [False]]),
@@ -229,3 +230,20 @@ def test_what_are_no_numbers_is_refused(values: Any, named: str) -> None:
 def test_truth_values_and_text_of_numbers_in_objects_are_numbers() -> None:
     assert_array_equal(PCA(1).fit(X > 0).components_, PCA(1).fit((X > 0).astype(float)).components_)
     assert_array_equal(to_numbers(X.astype(str).astype(object)), X)
+
+
+USES: dict[str, Any] = {
+    "rotation": lambda values: gramian.analysis.rotate(values),
+    "rules by eigenvalues": lambda values: gramian.analysis.broken_stick(values[:, 0]),
+    "limit of Q": lambda values: gramian.analysis.q_limit(values[:, 0]),
+    "ancestry": lambda values: gramian.genetics.classify_ancestry(X, ["a"] * 30, values),
+    "frequencies": lambda values: gramian.genetics.ancestry_shares(np.ones((2, 3)), values[3:5] / 9, ["a", "b"]),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_masked_numbers_are_missing_wherever_numbers_are_given(use: str) -> None:
+    masked = np.ma.masked_array(np.sort(np.abs(X), axis=0)[::-1], MASK)
+    masked.mask[3, 0] = True
+    with pytest.raises(ValueError, match=r"finite|nan"):
+        USES[use](masked)

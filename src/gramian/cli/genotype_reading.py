@@ -24,7 +24,8 @@ from gramian.display.report import DataFacts
 from gramian.genetics.cohort import filter_cohort
 from gramian.genetics.filters import Filtered, Filters, NothingLeftError, Step, numbered_lines, split_fields
 from gramian.genetics.long_range import BUILDS
-from gramian.genetics.text import list_few
+from gramian.genetics.text import is_number, list_few
+from gramian.sources.arrays import refuse_rounding
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import checksum
 from gramian.sources.genotype_files import open_genotypes
@@ -242,12 +243,16 @@ def _split_cells(line: str, mark: str) -> list[str]:
 
 
 def _as_column(cells: list[str], missing: Collection[str]) -> Any:
-    """Numbers where all that is there is a number, else text."""
+    """Numbers where all that is there is a number that float64 holds, else text: names may be of digits."""
     cells = ["" if cell in missing else cell for cell in cells]
-    try:
-        return np.array([float(cell) if cell else np.nan for cell in cells])
-    except ValueError:
+    if not all(is_number(cell) for cell in cells if cell):
         return _as_objects(cells)
+    numbers = np.array([float(cell) if cell else np.nan for cell in cells])
+    try:
+        refuse_rounding(np.array([cell or "0" for cell in cells]))
+    except SourceError:
+        return _as_objects(cells)
+    return numbers
 
 
 def _as_objects(cells: list[str]) -> npt.NDArray[np.object_]:

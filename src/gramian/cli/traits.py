@@ -52,8 +52,8 @@ def _read_numbers(path: Path, names: str | None, samples: Samples, run: CommandR
         text = [name for name in wanted if found[name].dtype == object]
         if text:
             raise ValueError(
-                f"{path}: column {text[0]} is text, and numbers were expected: name the columns to take, or write "
-                "groups as columns of 0 and 1."
+                f"{path}: column {text[0]} holds text, or whole numbers that float64 would round, and numbers were "
+                "expected: name the columns to take, or write groups as columns of 0 and 1."
             )
     for note in notes:
         run.warn(f"{input_name(path)}: {note}")

@@ -17,7 +17,7 @@ import scipy.linalg
 from scipy import optimize, special, stats
 
 from gramian.genetics.genotypes import as_genotypes, count_alleles
-from gramian.inputs.checks import check_share
+from gramian.inputs.checks import check_share, fetch_numbers
 from gramian.inputs.progress import Progress
 from gramian.sources.plink import Samples
 
@@ -147,7 +147,10 @@ def classify_ancestry(
     """
     check_share("level", level)
     check_share("certainty", certainty)
-    R, S = np.asarray(reference, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    R, S = (
+        np.asarray(fetch_numbers(values, name), dtype=np.float64)
+        for values, name in ((reference, "reference"), (scores, "scores"))
+    )
     if R.ndim != 2 or S.ndim != 2 or R.shape[1] != S.shape[1] or not R.shape[1]:
         raise ValueError(f"reference {R.shape} and scores {S.shape} must have the same components.")
     for name, values in (("reference", R), ("scores", S)):
@@ -356,7 +359,7 @@ def ancestry_shares(
     array([[0.3, 0.7],
            [1. , 0. ]])
     """
-    F, source = np.asarray(frequencies, dtype=np.float64), as_genotypes(X)
+    F, source = np.asarray(fetch_numbers(frequencies, "frequencies"), dtype=np.float64), as_genotypes(X)
     if F.ndim != 2 or F.shape != (len(groups), source.shape[1]):
         raise ValueError(
             f"frequencies have the shape {F.shape}; {len(groups)} groups × {source.shape[1]} SNPs were expected."

@@ -182,7 +182,7 @@ def write_bed(
 
 def _as_calls(calls: npt.ArrayLike) -> npt.NDArray[np.int8]:
     """A table of −1, 0, 1, 2, which other numbers are refused for rather than rounded to."""
-    given = np.asarray(calls)
+    given = np.ma.filled(calls, -1) if isinstance(calls, np.ma.MaskedArray) else np.asarray(calls)
     if given.ndim != 2:
         raise ValueError(f"Genotypes are a table of SNPs × samples, not an array of shape {given.shape}.")
     if given.dtype == np.int8:

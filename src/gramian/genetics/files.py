@@ -15,7 +15,7 @@ import numpy.typing as npt
 from gramian.genetics.genotypes import PRICE
 from gramian.genetics.loadings import FORMAT, Loadings, score_lengths, write_loadings
 from gramian.genetics.text import as_text, component_names, list_few, one_field, write_rows, write_sample_table
-from gramian.inputs.checks import check_choice
+from gramian.inputs.checks import check_choice, fetch_numbers
 from gramian.inputs.devices import convert_to_numpy
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.files import write_parquet
@@ -303,7 +303,7 @@ def write_covariates(
     0 s2 1 50
     """
     check_choice("program", program, PROGRAMS)
-    U = np.asarray(scores, dtype=np.float64)
+    U = np.asarray(fetch_numbers(scores, "scores"), dtype=np.float64)
     n = len(samples)
     if U.ndim != 2 or len(U) != n or not np.isfinite(U).all():
         raise ValueError(f"scores has the shape {U.shape}, or values that are not finite; {n} samples need a row each.")
@@ -316,11 +316,15 @@ def write_covariates(
     names = component_names(U.shape[1])
     others: dict[str, Any] = {}
     for name, given in (columns or {}).items():
-        column = np.asarray(given)
+        column = np.asarray(fetch_numbers(given, name) if isinstance(given, np.ma.MaskedArray) else given)
         if column.shape != (n,) or name in names or len(name.split()) != 1:
             raise ValueError(f"columns: {name!r} must be one word, no component, and have {n} values.")
-        numeric = column.dtype.kind in "fiub"
-        texts = [f"{value:.10g}" if value == value else "NA" for value in column] if numeric else list(column)
+        if column.dtype.kind in "iub":
+            texts = [str(int(value)) for value in column]
+        elif column.dtype.kind == "f":
+            texts = [repr(float(value)).removesuffix(".0") if value == value else "NA" for value in column]
+        else:
+            texts = list(column)
         others[name] = one_field(as_text(texts), "NA")
     gap, family = ("\t", "#FID") if program == "plink2" else (" ", "FID")
     row = gap.join(["%s", "%s", *["%.8g"] * U.shape[1], *["%s"] * len(others)]) + "\n"

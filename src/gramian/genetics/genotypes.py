@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from gramian.compute.devices import is_tensor, resolve, to_numpy
+from gramian.compute.devices import is_tensor, resolve
 from gramian.genetics.text import list_few
+from gramian.inputs.checks import fetch_numbers
 from gramian.operators.genotype import upload_if_room
-from gramian.sources.arrays import frame_names, frame_to_array, is_frame
+from gramian.sources.arrays import frame_names, is_frame
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.genotype_files import open_genotypes
 from gramian.sources.plink import Genotypes, Snps
@@ -90,7 +91,7 @@ def as_genotypes(X: Any) -> Genotypes:
         return open_genotypes(X)
     if sp.issparse(X):
         raise ValueError("Genotypes in a sparse matrix are not read: pass X.toarray(), two bits of which are kept.")
-    table = frame_to_array(X) if is_frame(X) else to_numpy(X)
+    table = np.asarray(fetch_numbers(X, "X"))
     if table.ndim != 2:
         raise ValueError(f"Genotypes are a table of samples × SNPs, not an array of shape {table.shape}.")
     if table.dtype.kind not in "iufb":
@@ -101,8 +102,8 @@ def as_genotypes(X: Any) -> Genotypes:
     if len(bad):
         i, j = bad[0]
         raise ValueError(
-            f"Row {i}, column {j} is {table[i, j]!r}: genotypes are 0, 1 or 2 copies of an allele, and NaN or −1 if "
-            "missing. For other numbers use gramian.PCA."
+            f"Row {i + 1}, column {j + 1} is {table[i, j]}: genotypes are 0, 1 or 2 copies of an allele, and NaN or −1 "
+            "if missing. For other numbers use gramian.PCA."
         )
     names = column_names(X)
     snps = Snps.numbered(table.shape[1])

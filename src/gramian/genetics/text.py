@@ -212,9 +212,9 @@ def _name_bad_line(path: Path, body: str, first: int, numbers: npt.NDArray[np.bo
 
 
 def is_number(field: str) -> bool:
-    """Whether a field of text is a number."""
+    """Whether a field of text is a number; 1_000 is a name, though Python takes it for one."""
     try:
         float(field)
     except ValueError:
         return False
-    return True
+    return "_" not in field

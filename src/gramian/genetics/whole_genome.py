@@ -23,7 +23,7 @@ from gramian.compute.devices import refuse_beyond_device
 from gramian.genetics.genotypes import AUTOSOMES, as_genotypes, select_usable_snps, standardise
 from gramian.genetics.heritability import covariate_basis, read_covariates
 from gramian.genetics.text import as_text, list_few, one_field
-from gramian.inputs.checks import check_integer, check_seed
+from gramian.inputs.checks import check_integer, check_seed, fetch_numbers
 from gramian.inputs.progress import Progress
 from gramian.operators.genotype import GenotypeOperator
 from gramian.sources.plink import Samples
@@ -136,7 +136,7 @@ def whole_genome_ridge(
     check_integer("folds", folds, 2)
     source = as_genotypes(X)
     n = source.shape[0]
-    table = np.asarray(Y, dtype=np.float64)
+    table = np.asarray(fetch_numbers(Y, "Y"), dtype=np.float64)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or len(table) != n or not table.shape[1]:
         raise ValueError(f"Y has the shape {np.shape(Y)}; there are {n} samples.")

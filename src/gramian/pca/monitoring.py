@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import to_numpy
-from gramian.inputs.checks import check_choice, check_share
+from gramian.inputs.checks import check_choice, check_share, fetch_numbers
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
 from gramian.pca.interpret import (
@@ -189,7 +189,7 @@ def weighted_chi2_tail(q: float, variances: Any) -> float:
 
 def _positive(variances: Any) -> tuple[Array, float]:
     """The variances that are not 0 over the largest, and that: their powers neither overflow nor vanish."""
-    theta = np.asarray(variances, dtype=np.float64).ravel()
+    theta = np.asarray(fetch_numbers(variances, "variances"), dtype=np.float64).ravel()
     if not np.all(np.isfinite(theta) & (theta >= 0)) or not np.any(theta > 0):
         raise ValueError("variances must be finite and not negative, and some must be positive.")
     return theta[theta > 0] / theta.max(), float(theta.max())

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import like, to_numpy
-from gramian.inputs.checks import check_choice, check_seed, check_weights
+from gramian.inputs.checks import check_choice, check_seed, check_weights, fetch_numbers
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.observed import NothingObservedError, refuse_rows
 from gramian.inputs.opening import open_input
@@ -384,7 +384,8 @@ def pool(estimates: Any, variances: Any) -> Pooled:
     >>> pooled.estimate, pooled.variance
     (array([2.]), array([4.]))
     """
-    Q, V = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    given = (fetch_numbers(estimates, "estimates"), fetch_numbers(variances, "variances"))
+    Q, V = (np.asarray(values, dtype=np.float64) for values in given)
     if Q.shape != V.shape or len(Q) < 2:
         raise ValueError(f"Estimates of shape {Q.shape} and variances of shape {V.shape}: need two or more of each.")
     m, U, B = len(Q), V.mean(axis=0), Q.var(axis=0, ddof=1)

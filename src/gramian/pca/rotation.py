@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import to_numpy
-from gramian.inputs.checks import check_choice, check_integer
+from gramian.inputs.checks import check_choice, check_integer, fetch_numbers
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
 from gramian.pca.interpret import component_scores, deviations, feature_names, loadings, ratio, refuse_no_components
@@ -244,12 +244,14 @@ def _read_loadings(pca: PCA | Any, n_components: int | None) -> tuple[tuple[str,
         total = float(np.sum(to_numpy(pca.explained_variance_, float)))
         total /= float(np.sum(to_numpy(pca.explained_variance_ratio_, float))) or 1.0
     else:
-        A = np.asarray(pca, dtype=np.float64)
+        A = np.asarray(fetch_numbers(pca, "loadings"), dtype=np.float64)
         names, total = tuple(f"x{i}" for i in range(len(A))), float(len(A))
     if A.ndim != 2 or not A.size:
         raise ValueError(
             f"Loadings of shape {A.shape} cannot be rotated: expected variables in rows, factors in columns."
         )
+    if not np.all(np.isfinite(A)):
+        raise ValueError(f"Loadings must be finite; row {np.argwhere(~np.isfinite(A))[0][0] + 1} holds other values.")
     k = A.shape[1] if n_components is None else n_components
     if not 1 <= k <= A.shape[1]:
         raise ValueError(f"n_components={k} must be between 1 and {A.shape[1]}, the components that have variance.")

@@ -12,6 +12,7 @@ from numpy.polynomial import Chebyshev
 from scipy.optimize import brentq
 from scipy.special import airy
 
+from gramian.inputs.checks import fetch_numbers
 from gramian.results.tables import Tabular
 
 Array = npt.NDArray[np.float64]
@@ -396,7 +397,7 @@ def check_descending(eigenvalues: npt.ArrayLike, least: int = 1, rounding: float
     Traceback (most recent call last):
     ValueError: eigenvalues must descend: number 2 exceeds the one before. Sort them.
     """
-    lam = np.asarray(eigenvalues, dtype=np.float64)
+    lam = np.asarray(fetch_numbers(eigenvalues, "eigenvalues"), dtype=np.float64)
     if lam.ndim != 1 or len(lam) < least:
         raise ValueError(f"eigenvalues must be a list of at least {least} numbers, got shape {lam.shape}.")
     if not np.isfinite(lam).all():

@@ -105,13 +105,14 @@ def refuse_rounding(values: Any, what: str = "X", start: int = 0, names: list[st
 
     Rows and columns are counted from 1, after ``start`` rows that came before.
 
-    Looked at are 64-bit integers, in one pass and another where some are large, long doubles, and Python's numbers.
+    Looked at are 64-bit integers, in one pass and another where some are large, long doubles, Python's numbers, and
+    numbers in words.
     """
     sparse = sp.issparse(values)
     cells: npt.NDArray[Any] = values.data if sparse else values
-    if cells.dtype.itemsize < 8 or cells.dtype.kind not in "fiuO" or cells.dtype == np.float64 or cells.size == 0:
+    if cells.dtype.itemsize < 8 or cells.dtype.kind not in "fiuOUS" or cells.dtype == np.float64 or cells.size == 0:
         return
-    if cells.dtype.kind == "O":
+    if cells.dtype.kind in "OUS":
         rounded = np.vectorize(_is_rounded, otypes=[np.bool_])(cells)
     elif cells.dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -138,7 +139,12 @@ def refuse_rounding(values: Any, what: str = "X", start: int = 0, names: list[st
 
 
 def _is_rounded(cell: Any) -> bool:
-    """Whether a large number, of Python or of NumPy, is another one as a float."""
+    """Whether a large number, of Python or of NumPy, or a whole one in words, is another one as a float."""
+    if isinstance(cell, (str, bytes)):
+        try:
+            cell = int(cell)
+        except ValueError:  # with a point, or no number
+            return False
     if isinstance(cell, Integral):
         cell = int(cell)  # NumPy would compare it rounded
     elif not isinstance(cell, (Real, Decimal)):

@@ -538,7 +538,7 @@ class Genotypes(Source):
     @classmethod
     def from_calls(cls, calls: npt.ArrayLike, samples: Samples | None = None, snps: Snps | None = None) -> Genotypes:
         """Pack an array of SNPs × samples with 0, 1, 2 copies of A1 and −1 for missing."""
-        calls = np.asarray(calls)
+        calls = np.ma.filled(calls, -1) if isinstance(calls, np.ma.MaskedArray) else np.asarray(calls)
         if calls.ndim != 2:
             raise ValueError(f"Genotypes are a table of SNPs × samples, not an array of shape {calls.shape}.")
         return cls.from_packed(loops.pack(calls), calls.shape[1], samples, snps)
