@@ -181,7 +181,7 @@ def test_residuals_are_the_same_from_predictions(table):
     np.testing.assert_allclose(one.residuals, y - model.predict(X), atol=1e-12)
     np.testing.assert_allclose(offsets(one.axes_[0]), np.column_stack([model.predict(X), one.residuals]))
     assert rendered(one.figure_) == rendered(two.figure_)
-    worst = str(int(np.argmax(np.abs(one.residuals))))
+    worst = str(int(np.argmax(np.abs(one.residuals))) + 1)  # counted from 1
     assert one.labels_[0].texts[0].get_text() == worst
     assert overlapping(one.labels_[1].boxes(drawn(one.figure_))) == []
 

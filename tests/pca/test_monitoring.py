@@ -351,7 +351,7 @@ def test_alarmed_rows_are_listed() -> None:
     alarms = Alarms(np.array([1.0, 9.0, 1.0]), np.array([0.0, 0.0, 5.0]), 4.0, 2.0)
     assert alarms.rows.tolist() == [1, 2]
     assert "2 of 3" in repr(alarms)
-    assert repr(alarms).splitlines()[-2:] == ["  1    9 alarm        0", "  2          1  5 alarm"]
+    assert repr(alarms).splitlines()[-2:] == ["  2    9 alarm        0", "  3          1  5 alarm"]
     many = Alarms(np.full(25, 9.0), np.zeros(25), 4.0, 2.0)
     assert repr(many).count("9 alarm") == 10
     assert "and 15 more" in repr(many)
@@ -368,14 +368,14 @@ def test_rows_are_called_by_the_index_of_their_frame_and_the_worst_come_first() 
     new.loc["wed"] = X.mean() + 50 * residual
     alarms, parts = chart.check(new), chart.contributions(new)
     assert alarms.names == parts.row_names == ("mon", "tue", "wed")
-    assert "2 (wed)" in repr(alarms)
+    assert "3 (wed)" in repr(alarms)
     assert "mon" not in repr(alarms)
     assert pandas.DataFrame(alarms.table())["name"].tolist() == ["mon", "tue", "wed"]
     assert pandas.DataFrame(parts.table())["name"].tolist() == ["mon"] * 4 + ["tue"] * 4 + ["wed"] * 4
     assert parts.order[0] == 2
     line = repr(parts).splitlines()[2].split()
     largest = "abcd"[int(np.argmax(np.abs(residual)))]
-    assert line[:2] == ["2", "(wed)"]
+    assert line[:2] == ["3", "(wed)"]
     assert line[3:5] == [f"{2500:.4g}", "alarm"]
     assert largest in line[5:]
     assert chart.check(X).names is None

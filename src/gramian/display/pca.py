@@ -941,7 +941,7 @@ class MonitoringDisplay(Display):
             self._draw_plane(self._start(ax, (6.0, 4.8)), most_names)
         else:
             above, below = self._panels(ax, 2, 1, (7.2, 5.0), sharex=True)
-            rows = np.arange(len(a.t2), dtype=float)
+            rows = np.arange(1.0, len(a.t2) + 1.0)
             for panel, name, values, limit in ((above, "T²", a.t2, a.t2_limit), (below, "Q", a.q, a.q_limit)):
                 self._draw_sequence(panel, name, np.column_stack([rows, values]), limit, most_names)
             below.set_xlabel("row")
@@ -964,7 +964,7 @@ class MonitoringDisplay(Display):
         describe_axes(ax, grid="y", ylabel=name)
         _set_scale(ax, "y", values, limit)
         worst = np.flatnonzero(out)[np.argsort(-values[out], kind="stable")][:most]
-        line = points_along(np.array([[0.0, limit]]), np.array([[len(points) - 1.0, limit]]), 400)
+        line = points_along(np.array([[1.0, limit]]), np.array([[len(points), limit]]), 400)
         self._name_alarms(ax, points, worst, line)
 
     def _draw_plane(self, ax: Axes, most: int) -> None:
@@ -988,7 +988,7 @@ class MonitoringDisplay(Display):
 
     def _name_alarms(self, ax: Axes, points: Array, rows: NDArray[np.intp], line: Array | None = None) -> None:
         avoid = points if line is None else np.vstack([points, line])
-        names = [str(i) if self.alarms.names is None else self.alarms.names[i] for i in rows]
+        names = [str(i + 1) if self.alarms.names is None else self.alarms.names[i] for i in rows]
         self.labels_.append(Labels(ax, points[rows], names, avoid=avoid, fontsize="x-small"))
 
 

@@ -851,7 +851,7 @@ class ResidualsDisplay(Display):
     std : array-like of shape (n,), optional
         Standard deviations of the observations: residuals are divided by them.
     names : sequence of str, optional
-        Of the rows: those with the largest residuals are written; their numbers, counted from 0, unless given.
+        Of the rows: those with the largest residuals are written; their numbers, counted from 1, unless given.
     level : float, default=0.95
         Of the band.
     left_out : bool, default=False
@@ -898,7 +898,7 @@ class ResidualsDisplay(Display):
         wrong = np.flatnonzero(~np.isfinite(self.residuals))
         if len(wrong):
             raise ValueError(f"Row {wrong[0] + 1} has no finite residual: leave out such rows ({len(wrong)} of them).")
-        usual = [str(i) for i in range(len(observed))]
+        usual = [str(i + 1) for i in range(len(observed))]
         self.names = as_names(usual if names is None else names, len(observed), "names", "{}")
         self.labels_: list[Labels] = []
 

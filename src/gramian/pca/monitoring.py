@@ -244,8 +244,8 @@ class Alarms(Tabular):
       T²  limit 4  above it 1  largest 9
       Q   limit 2  above it 1  largest 5
       row          T²        Q
-      1 (tue)  9 alarm      0.5
-      2 (wed)        1  5 alarm
+      2 (tue)  9 alarm      0.5
+      3 (wed)        1  5 alarm
     """
 
     t2: Array
@@ -266,12 +266,12 @@ class Alarms(Tabular):
 
     @property
     def rows(self) -> npt.NDArray[np.intp]:
-        """Return the numbers of the rows with an alarm of either kind, counted from 0."""
+        """Return the indices of the rows with an alarm of either kind, which count from 0 as those of any array."""
         return np.flatnonzero(self.t2_alarm | self.q_alarm)
 
     def table(self) -> dict[str, Any]:
-        """Return the columns row, name (where rows have names), t2, q, t2_alarm and q_alarm."""
-        rows = {"row": np.arange(len(self.t2))} | ({} if self.names is None else {"name": list(self.names)})
+        """Return the columns row, counted from 1, name (where rows have names), t2, q, t2_alarm and q_alarm."""
+        rows = {"row": np.arange(1, len(self.t2) + 1)} | ({} if self.names is None else {"name": list(self.names)})
         return rows | {"t2": self.t2, "q": self.q, "t2_alarm": self.t2_alarm, "q_alarm": self.q_alarm}
 
     def _title(self) -> str:
@@ -291,7 +291,7 @@ def _judge_rows(
 ) -> dict[str, Any]:
     """Columns of a printed table: some rows by their names, their T² and Q, and which of these are alarms."""
     return {
-        "row": [str(i) if names is None else f"{i} ({names[i]})" for i in rows],
+        "row": [str(i + 1) if names is None else f"{i + 1} ({names[i]})" for i in rows],
         "T²": [f"{x:.4g}{' alarm' * bool(x > t2_limit)}" for x in t2],
         "Q": [f"{x:.4g}{' alarm' * bool(x > q_limit)}" for x in q],
     }
@@ -327,15 +327,15 @@ class Contributions(Tabular):
 
     @property
     def order(self) -> npt.NDArray[np.intp]:
-        """Numbers of the rows, those that are farthest beyond a limit first."""
+        """Indices of the rows, those that are farthest beyond a limit first."""
         excess = np.maximum(ratio(self.t2.sum(axis=1), self.t2_limit), ratio(self.q.sum(axis=1), self.q_limit))
         return np.argsort(-excess, kind="stable")
 
     def table(self) -> dict[str, Any]:
-        """Return one line for each row and variable: row, variable, t2, q, residual."""
+        """Return one line for each row and variable: row, counted from 1, variable, t2, q, residual."""
         n, p = self.t2.shape
         names = {} if self.row_names is None else {"name": [name for name in self.row_names for _ in range(p)]}
-        labels = {"row": np.repeat(np.arange(n), p)} | names | {"variable": list(self.names) * n}
+        labels = {"row": np.repeat(np.arange(1, n + 1), p)} | names | {"variable": list(self.names) * n}
         return labels | {"t2": self.t2.ravel(), "q": self.q.ravel(), "residual": self.residuals.ravel()}
 
     def _title(self) -> str:
