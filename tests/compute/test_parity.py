@@ -190,3 +190,22 @@ def test_a_forked_child_makes_its_own_threads() -> None:
         if child == 0:
             os._exit(0 if np.allclose(cpu.product(X, V), X @ V) else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("unit", [1.0, 0.5])
+def test_sparse_rows_that_hold_nothing_are_passed_over(weighted: bool, unit: float) -> None:
+    """Of 2,000 rows 40 hold a value: means and scatter are those of all; a slice of a larger matrix counts its own."""
+    X = np.zeros((2400, 6))
+    X[np.arange(0, 2400, 60), np.arange(40) % 6] = np.random.default_rng(1).standard_normal(40) + 3.0
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, 2000) if weighted else None
+    some, like = sp.csr_array(X)[200:2200], np.zeros((1, 1))
+    s, G = sparse.scatter(some, weights, like, unit=unit)
+    mean, q = sparse.spread(some, weights, like, unit=unit)
+    expected = reference.scatter(X[200:2200], weights, like, None, unit)
+    np.testing.assert_allclose(s, expected[0], rtol=1e-14)
+    np.testing.assert_allclose(G, expected[1], rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(mean, expected[0], rtol=1e-13)
+    w = np.ones(2000) if weights is None else weights
+    D = unit * X[200:2200] - w @ (unit * X[200:2200]) / w.sum()
+    np.testing.assert_allclose(q, w @ D**2, rtol=1e-12)

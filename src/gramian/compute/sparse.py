@@ -20,19 +20,34 @@ from gramian.compute.threads import SHARES, add_to, parallel, parallel_sum
 Array = npt.NDArray[Any]
 Sparse = Any
 
-LEAST = 2**14  # stored values that one thread multiplies as fast as several
+LEAST = 2**16  # stored values that one thread multiplies as fast as several
+RUN = 2**15  # stored values of a run of rows: SciPy takes 0.1 ms to make a matrix of it, as long as a product
 LONGER = 8  # times the columns that a run of rows has stored values
 
 
 def _rows(X: Sparse, part: slice, unit: float) -> Sparse:
     """Rows ``part`` of X as a matrix that shares X's memory (slicing would copy)."""
     lo, hi = int(X.indptr[part.start]), int(X.indptr[part.stop])
+    if unit == 1.0 and part.stop - part.start == X.shape[0] and lo == 0 and hi == len(X.data):
+        return X
     rows = sp.csr_array((part.stop - part.start, X.shape[1]), dtype=X.dtype)
     # set one by one: the constructor copies arrays that are views of larger ones
     # in float64, as the unit of tiny float32 numbers is beyond their range
     rows.data = X.data[lo:hi] if unit == 1.0 else X.data[lo:hi].astype(np.float64) * unit
     rows.indices, rows.indptr = X.indices[lo:hi], X.indptr[part.start : part.stop + 1] - lo
     return rows
+
+
+def _stored_rows(X: Sparse, w: Array | None) -> tuple[Sparse, Array | None]:
+    """The rows that hold a value, where most hold none, in the same memory, and their weights."""
+    n = X.shape[0]
+    if 2 * X.nnz > n:
+        return X, w
+    holding = np.flatnonzero(X.indptr[1:] != X.indptr[:-1])
+    rows = sp.csr_array((len(holding), X.shape[1]), dtype=X.dtype)
+    rows.data, rows.indices = X.data, X.indices
+    rows.indptr = np.concatenate([X.indptr[:1], X.indptr[1:][holding]])
+    return rows, None if w is None else w[holding]
 
 
 def _transpose(rows: Sparse) -> Sparse:
@@ -47,7 +62,7 @@ def _shares(X: Sparse, pieces: int = 1) -> list[slice]:
 
     Two at least, and more where a sum, as long as X is wide, is short beside what is added to it.
     """
-    runs = max(2, min(SHARES, X.nnz // (LONGER * X.shape[1]))) if X.nnz > LEAST else 1
+    runs = max(2, min(SHARES, X.nnz // RUN, X.nnz // (LONGER * X.shape[1]))) if X.nnz > LEAST else 1
     goals = np.linspace(0, X.nnz, pieces * runs + 1)[1:-1]
     cuts = np.unique(np.concatenate([[0], np.searchsorted(X.indptr, goals), [X.shape[0]]]))
     return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
@@ -99,10 +114,11 @@ def conormal(X: Sparse, U: Array, w: Array | None = None, origin: None = None, u
 
 def scatter(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: float = 1.0) -> tuple[Array, Array]:
     """Σ w x and Σ w x xᵀ as a dense vector and a dense p×p matrix."""
-    rows = _rows(X, slice(0, X.shape[0]), unit).astype(like.dtype)
-    w = np.ones(X.shape[0], like.dtype) if w is None else w
-    weighted = sp.diags_array(w) @ rows
-    return rows.T @ w, (rows.T @ weighted).toarray()
+    X, w = _stored_rows(X, w)
+    rows = _rows(X, slice(0, X.shape[0]), unit).astype(like.dtype, copy=False)
+    columns = _transpose(rows).tocsr()
+    weighted = rows if w is None else sp.csr_array(sp.diags_array(w) @ rows)
+    return columns @ (np.ones(X.shape[0], like.dtype) if w is None else w), (columns @ weighted).toarray()
 
 
 def spread(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: float = 1.0) -> tuple[Array, Array]:
@@ -111,8 +127,10 @@ def spread(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: f
     Summed as Σ_stored w (x − m)² + (ω − ω_stored) m², which does not cancel. The deviations are summed too: what they
     say that m was off by corrects Σ w x, so that the mean is right to rounding however many rows there are.
     """
+    total = float(X.shape[0]) if w is None else w.sum()
+    X, w = _stored_rows(X, w)
     weights = np.ones(X.shape[0], like.dtype) if w is None else w
-    s, total = adjoint(X, weights[:, None].astype(like.dtype), unit=unit)[:, 0], weights.sum()
+    s = adjoint(X, weights[:, None].astype(like.dtype, copy=False), unit=unit)[:, 0]
     m = s / total
 
     def work(share: Sequence[slice]) -> Array:
@@ -128,6 +146,12 @@ def spread(X: Sparse, w: Array | None, like: Array, origin: None = None, unit: f
 
 def _deviations(rows: Sparse, w: Array, m: Array) -> Array:
     """Σ w, Σ w (x − m)² and Σ w (x − m) over the stored values of each column."""
+    if rows.nnz <= RUN:
+        each, p = np.repeat(w, np.diff(rows.indptr)), len(m)
+        with np.errstate(over="ignore", invalid="ignore"):
+            d = rows.data - np.take(m, rows.indices)
+            sums = (each, each * d * d, each * d)
+            return np.stack([np.bincount(rows.indices, x, minlength=p) for x in sums]).astype(m.dtype, copy=False)
     columns = _transpose(rows)
     columns.data = np.ones(rows.nnz, m.dtype)
     stored = columns @ w

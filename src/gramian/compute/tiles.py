@@ -10,7 +10,7 @@ tiles are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -169,6 +169,11 @@ def add_later(total: Array, later: Array) -> Array:
     return total
 
 
+@lru_cache(maxsize=8)
+def _below_diagonal(n: int) -> npt.NDArray[np.bool_]:
+    return np.tri(n, k=-1, dtype=bool)
+
+
 def dense(K: Tiled) -> Array:
     """K as a matrix; where symmetric, each tile is evaluated once and the result is symmetric to the last bit."""
     out = np.empty(K.shape, K.dtype)
@@ -182,7 +187,8 @@ def dense(K: Tiled) -> Array:
                     out[rows, columns] = K.fill(rows, columns, buffers)
                 elif columns == rows:
                     tile = K.fill(rows, columns, buffers)
-                    out[rows, columns] = np.triu(tile) + np.triu(tile, 1).T
+                    out[rows, columns] = tile
+                    np.copyto(out[rows, columns], tile.T, where=_below_diagonal(len(tile)))
 
     def mirror(share: Sequence[slice]) -> None:
         for rows in share:

@@ -27,7 +27,9 @@ from gramian.kernel_pca.solve import (
     KernelComponents,
     LandmarkStream,
     choose_solver,
+    find_features,
     solve_dense,
+    solve_features,
     solve_krylov,
     solve_nystrom,
 )
@@ -218,7 +220,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         k = problem.n if self.n_components is None else min(problem.n, int(self.n_components))
         solver, reason = choose_solver(problem.n, k, self.eigen_solver, device)
         tol, seed = self.tol or 1e-6, check_seed(self.random_state)
-        if solver == "nystrom":
+        Phi = find_features(problem, k) if self.eigen_solver == "auto" else None
+        if Phi is not None:
+            reason = f"{n} rows, of which the kernel knows {Phi.shape[1]} features"
+            found = solve_features(problem, Phi, k, tol, reason)
+        elif solver == "nystrom":
             found = solve_nystrom(problem, k, tol, self.n_landmarks, seed, reason)
         elif solver == "dense":
             found = solve_dense(problem, k, tol, reason, iterate=self.eigen_solver == "auto")

@@ -216,8 +216,9 @@ class CholeskyFactor(RidgeFactor):
         self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         scaled = gram * self.scale[:, None] * self.scale[None, :]
         np.fill_diagonal(scaled, 1.0)
-        norm = float(np.max(np.abs(scaled).sum(axis=0)))
-        self.factor = np.asfortranarray(scaled.T)  # symmetric: its transpose is itself, as a rule without a copy
+        norm = float(la.norm(scaled, 1, check_finite=False))
+        self.factor = np.tril(scaled.T)  # symmetric: its transpose is itself, as a rule without another copy
+        self.factor = np.asfortranarray(self.factor)
         reciprocal = 0.0
         if factorise(self.factor) == 0 and np.all(diagonal > 0):
             with quiet_blas():
@@ -226,10 +227,10 @@ class CholeskyFactor(RidgeFactor):
         if not self.condition <= SAFE:
             self.why = f"its condition number is above {SAFE:.0e}"
             return
-        inverse = np.asfortranarray(np.tril(self.factor))
+        inverse = self.factor.copy(order="F")
         invert_triangle(inverse)
         self.basis = self.scale[:, None] * inverse.T
-        trace = float(np.sum(self.basis**2))
+        trace = float(np.vdot(self.basis, self.basis))
         left = shift * trace  # Σλ/(σ²+λ)
         fixed = problem.weights.count - float(problem.intercept) - p
         if fixed <= 0 and left < SATURATED:  # then RSS/(N − df) is a ratio of two small numbers
@@ -244,7 +245,8 @@ class CholeskyFactor(RidgeFactor):
         self.free = np.full(t, max(fixed + left, 0.0))
         # the rank of X̃ with columns of length 1: full where 1/‖L⁻¹‖² − λ max S² bounds all pivots from below, else by
         # a Cholesky factorisation with pivots: σ to the root of rounding
-        least = 1.0 / float(np.sum((self.basis / self.scale[:, None]) ** 2)) - shift * float(np.max(self.scale)) ** 2
+        self.root = float(np.linalg.norm(inverse))  # ‖L⁻¹‖
+        least = 1.0 / self.root**2 - shift * float(np.max(self.scale)) ** 2
         if least > 8 * problem.rounding and problem.varies.all():
             self.rank = p
             return
@@ -276,7 +278,7 @@ class CholeskyFactor(RidgeFactor):
         if problem.A.offset and not problem.varies.all():  # of such columns nothing but cancelled digits is left
             return super().bounds(problem, state, eps)
         residual, gradient = rounding_of_gradient(problem, state, eps)
-        spread, root = np.linalg.norm(self.basis), np.linalg.norm(self.basis / self.scale[:, None])
+        spread, root = np.linalg.norm(self.basis), self.root
         step = column_norms(self._solve(state.G))
         lost = 4 * EPS * len(self.basis) * self.condition * column_norms(self.basis.T @ state.G)
         return np.asarray(
@@ -297,6 +299,7 @@ class DualCholeskyFactor(RidgeFactor):
     """
 
     solver, method = "dual", "Cholesky factor of X̃X̃ᵀ + λI"
+    can_wait = True
 
     def __init__(self, problem: RidgeProblem, lam: Array) -> None:
         self.problem, self.lam, shift = problem, lam, float(lam[0])
@@ -482,6 +485,17 @@ class DualFactor(SpectralFactor):
         floor = np.maximum(least - 4 * lost - problem.cancelled, 0.0) + self.lam
         return np.minimum(simple, bound_by_dual_residual(problem, state, eps, a, self.lam, floor))
 
+    @property
+    def can_wait(self) -> bool:
+        """Whether V is not made before it is asked for, from a copy of the rows: as long a product as the fit."""
+        problem = self.found.problem
+        return problem.A.device is None and not problem.source.sparse and problem.source.resident and self.lam[0] > 0
+
+    def inverse_to_come(self, targets: npt.NDArray[np.intp], unit: float) -> InverseToCome:
+        """The same as of a Cholesky factor."""
+        rows = np.array(self.found.problem.A.to_dense(), dtype=np.float64)
+        return InverseToCome(targets, rows, self.rank, self.lam, unit)
+
     def inverse(self) -> tuple[Array, Array, Array]:
         """V = X̃ᵀU/σ of the directions that stand out of rounding."""
         return self.found.right_vectors(self.rank), self.reciprocals[: self.rank], self.outside
@@ -509,7 +523,7 @@ def solve_by_factors(
         rss[columns], bounds[columns] = squares, np.asarray(certificate.error_bounds)
         dof[columns], free[columns], residuals[columns] = factor.dof, factor.free, certificate.residuals
         if keep or p * factor.rank <= KEEP:
-            if isinstance(factor, DualCholeskyFactor):
+            if isinstance(factor, (DualCholeskyFactor, DualFactor)) and factor.can_wait:
                 inverses.append(factor.inverse_to_come(columns, problem.unit))
             else:
                 inverses.append(RidgeInverse(columns, *factor.inverse(), problem.unit))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg
 import scipy.sparse.linalg as sla
 
 from gramian.compute.devices import device_keyword, to_numpy
@@ -18,6 +19,7 @@ Array = Any
 DOUBT = 1e-9  # chance of having overlooked an eigenvalue below which the iteration may end
 SEARCHED = 8  # vectors at a time that look for what a single start vector has missed
 PRODUCTS = 0.5  # of as many as there are rows, after which ARPACK is given up: LAPACK takes as long as so many
+FACTORED = 850  # rows up to which a Cholesky factor takes less time than a search: 2 ms against 5 at 530
 LITTLE = 1e-2  # columns this much shorter than ‖G‖ have their rounding blown up too far by normalising
 Matrix = npt.NDArray[np.float64]
 
@@ -227,8 +229,9 @@ def search_eigenpairs(G: Matrix, k: int, goal: float) -> tuple[Matrix, Matrix, f
 
     .. math:: \|PGP\|_F^2 \le \|G\|_F^2 - \|V^TGV\|_F^2
 
-    proves that nothing is missing where that is no more than the square of the smallest value found. Elsewhere PGP is
-    searched from random vectors of its own, and if it has anything larger, all is left to who calls.
+    proves that nothing is missing where that is no more than the square of the smallest value found. So does, of few
+    rows, a Cholesky factor of θ_k I − G + VΘVᵀ, rounding included. Elsewhere PGP is searched from random vectors of its
+    own, and if it has anything larger, all is left to who calls.
 
     Parameters
     ----------
@@ -269,6 +272,17 @@ def search_eigenpairs(G: Matrix, k: int, goal: float) -> tuple[Matrix, Matrix, f
     rest = max(squares - float(theta @ theta), 0.0) + 8 * max(m * 2.0**-53, goal) * squares
     if rest <= max(float(theta[-1]), 0.0) ** 2:
         return theta, V, None
+
+    if m <= FACTORED:
+        # λ_{k+1}(G) ≤ λ₁(G − VΘVᵀ), which is below τ where τI − G + VΘVᵀ has a Cholesky factor
+        rest_of_all = (V * theta) @ V.T - G
+        level = float(theta[-1])
+        # of the factor, (m+1)u times the trace; of what is factored, its products and sums
+        lost = (m + 1) * (m * abs(level) + abs(float(np.trace(rest_of_all))))
+        level -= 2.0**-52 * (lost + k * (k + 3) * float(theta[0]) + math.sqrt(squares))
+        rest_of_all[np.diag_indices(m)] += level
+        if level > 0 and scipy.linalg.lapack.dpotrf(rest_of_all.T, lower=1, clean=0, overwrite_a=1)[1] == 0:
+            return theta, V, None
 
     def leave(W: Matrix) -> Matrix:
         return np.asarray(W - V @ (V.T @ W))
