@@ -570,3 +570,34 @@ def test_intervals_that_cannot_be_are_refused():
         KernelRidge(kernel="rbf").fit(X, y).predict_interval(X, kind="both")
     with pytest.raises(ValueError, match="precomputed"):
         KernelRidge(kernel="precomputed").fit(X @ X.T, y).predict_interval(X @ X.T)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "cosine"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_few_features_solve_the_problem_of_many_rows(kernel, intercept):
+    X, Y = data(150, 3, 2)
+    w = np.random.default_rng(3).uniform(0.5, 2.0, 150)
+    params = {"kernel": kernel, "alpha": [0.03, 3.0], "fit_intercept": intercept}
+    ours = KernelRidge(**params).fit(X + 1.0, Y, sample_weight=w)
+    exact = KernelRidge(solver="eigh", **params).fit(X + 1.0, Y, sample_weight=w)
+    assert "features" in ours.certificate_.method
+    assert ours.certificate_.converged
+    own = np.sqrt(ours.kernel_.diagonal(X + 1.0))[:, None]
+    allowed = ours.certificate_.error_bounds + exact.certificate_.error_bounds
+    # of the same coefficients, to rounding of the product with them
+    slack = 1e-13 * np.abs(ours.dual_coef_).sum(axis=0) * own.max() ** 2
+    assert np.all(np.abs(ours.predict(X + 1.0) - exact.predict(X + 1.0)) <= allowed * own + slack)
+    np.testing.assert_allclose(ours.training_error_, exact.training_error_, rtol=1e-8)
+
+
+def test_features_serve_any_number_of_rows_and_give_way_where_digits_are_lost():
+    X, y = data(25_000, 2)
+    fitted = KernelRidge(alpha=1.0, kernel="linear").fit(X, y)
+    assert fitted.solver_ == "cholesky"
+    assert "2 features" in fitted.certificate_.method
+    B = np.linalg.solve(X.T @ X + np.eye(2), X.T @ y)
+    np.testing.assert_allclose(fitted.predict(X[:50]), X[:50] @ B, rtol=1e-9)
+    lost = KernelRidge(alpha=1e-9, kernel="poly")
+    with pytest.warns(NumericalWarning):
+        lost.fit(100 * X[:300], y[:300])
+    assert "features" not in lost.certificate_.method

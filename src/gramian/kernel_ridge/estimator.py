@@ -197,7 +197,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         self._check_parameters()
         problem, every, kept = self._open(X, y, sample_weight, self.alpha)
         whole, file = problem.kernel.takes_objects or is_precomputed(self.kernel), isinstance(problem.points, Source)
-        self.solver_, reason = choose_solver(problem.n, self.solver, whole=whole, file=file, device=problem.device)
+        Phi = problem.features if self.solver == "auto" and np.all(problem.lam > 0) else None
+        known = {"features": None if Phi is None else Phi.shape[1], "device": problem.device}
+        self.solver_, reason = choose_solver(problem.n, self.solver, whole=whole, file=file, **known)
         tol = TOLERANCES[self.solver_] if self.tol is None else float(self.tol)
         shown = report_residuals(self.verbose, type(self).__name__, tol) if self.verbose else nullcontext()
         with shown as report:

@@ -22,10 +22,11 @@ from gramian.compute.devices import is_tensor, like, to_numpy
 from gramian.inputs.kernels import dense_matrix, is_precomputed, kernel_diagonal, multiply
 from gramian.kernels import Kernel
 from gramian.operators import Data, FeatureCentred, Operator, kernel_device, kernel_operator
-from gramian.sources import Source
+from gramian.sources import Source, memory_budget
 
 Array = npt.NDArray[np.float64]
 
+ROWS_PER_FEATURE = 3  # from which on a factor of the features' Gram matrix takes less time than that of the rows'
 BLOCK_BYTES = 2**24  # of what is made of a matrix a block of rows at a time
 
 
@@ -135,6 +136,14 @@ class KernelProblem:
         return np.asarray(self.points if is_precomputed(self.kernel) else self.kernel(self.points), dtype=np.float64)
 
     @cached_property
+    def features(self) -> Array | None:
+        """Φ with K = ΦΦᵀ, where the kernel has so few features that a problem of them is the smaller one."""
+        points = self.points
+        if self.device is not None or self.kernel.takes_objects or not isinstance(points, np.ndarray):
+            return None
+        return self.kernel.map_features(points, min(self.n // ROWS_PER_FEATURE, memory_budget() // (32 * self.n)))
+
+    @cached_property
     def squared_lengths(self) -> Array:
         """k(x, x) of the training points, in float64."""
         return np.ones(self.n) if self.kernel.normalised else kernel_diagonal(self.kernel, self.points)
@@ -143,6 +152,9 @@ class KernelProblem:
         """K w̄, the inner products of the mean feature with every other; 0 without an intercept."""
         if not self.intercept:
             return np.zeros(self.n)
+        if "features" in vars(self) and self.features is not None:
+            Phi = self.features
+            return np.asarray(Phi @ (self.share @ Phi))
         return multiply(self.kernel_operator(), self.share[:, None])[:, 0]
 
     def dual(self, beta: Array) -> Array:

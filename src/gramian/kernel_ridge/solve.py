@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.linalg as la
 from scipy.linalg import lapack
 
+from gramian.compute import dense
 from gramian.compute.devices import describe, free_bytes, refuse_beyond_device, to_numpy
 from gramian.compute.factor import factorise
 from gramian.compute.memory import available_memory
@@ -48,6 +49,8 @@ MAX_ROWS_PRODUCTS_GPU = 3_000_000  # beyond, a product with every pair of them t
 MAX_ROWS_AFFORDABLE = 2_000  # a matrix of them and its factor take 64 MB: nobody is asked whether they are there
 MAX_ROWS_DENSE = 2_000  # whole in memory and evaluated once: 10 ms against 32 at 423 rows, 88 against 96 at 2,000
 MAX_REFINEMENTS = 4
+SINGLE = 700  # rows from which on a factor in float32 saves more than the steps that it leaves: 4 ms of 8 at 1,000
+MILD = 1e5  # largest ‖B + λI‖/λ of which such steps win a few digits each
 SMALL = 3_000  # rows up to which a factor in float64 costs nothing worth saving
 TOLERANCES = {"eigh": 1e-8, "cholesky": 1e-8, "cg": 1e-6, "landmarks": 1e-8}
 SHARPER = 1e-2  # times the tolerance: what refinement aims at, since another step costs little
@@ -61,9 +64,18 @@ WIDEST = 1e30  # values of a kernel beyond which their products may overflow in 
 
 
 def choose_solver(
-    n: int, solver: str, *, whole: bool = False, file: bool = False, device: Any = None, every_alpha: bool = False
+    n: int,
+    solver: str,
+    *,
+    whole: bool = False,
+    file: bool = False,
+    device: Any = None,
+    every_alpha: bool = False,
+    features: int | None = None,
 ) -> tuple[str, str]:
     """Return the solver and the reason: the one asked for, or by size.
+
+    A kernel with few ``features`` (linear, cosine, polynomial ones of few columns) is factored by them, whatever n.
 
     Cholesky up to 20,000 rows, where the matrix fits in memory; conjugate gradients on tiles that are never stored up
     to 200,000; landmarks beyond, and for a file that is not to be read into memory. A kernel known by a function or a
@@ -86,6 +98,8 @@ def choose_solver(
         return solver, f"solver={solver!r}"
     if file:
         return "landmarks", f"{n} rows in a file: it is read block by block"
+    if features is not None and not every_alpha:
+        return "cholesky", f"{n} rows, of which the kernel knows {features} features"
     if n <= MAX_ROWS_AFFORDABLE:
         why = (
             "one decomposition gives every λ"
@@ -147,6 +161,10 @@ def _solve_by_cholesky(problem: KernelProblem, reason: str, tol: float) -> Kerne
     """One factorisation for each λ; by eigenvectors at λ = 0 or where B + λI is not positive definite."""
     if np.any(problem.lam == 0.0):
         return _solve_by_eigenvectors(problem, f"{reason}; at λ = 0 eigenvectors tell the rank", tol)
+    if problem.features is not None:
+        solution = _solve_by_features(problem, problem.features, reason, tol)
+        if solution is not None:
+            return solution
     if problem.n <= MAX_ROWS_DENSE and problem.device is None:
         dense = _solve_dense(problem, reason, tol)
         return dense or _solve_by_eigenvectors(problem, f"{reason}; K + λI is not positive definite", tol)
@@ -185,33 +203,106 @@ def _solve_dense(problem: KernelProblem, reason: str, tol: float) -> KernelSolut
         units = np.max(np.abs(problem.targets), axis=0, initial=0.0)
         Y = problem.targets / np.where(units > 0, units, 1.0)  # whose squares neither vanish nor overflow
         beta, R, condition, steps = np.zeros_like(Y), Y.copy(), 1.0, 0
+        kinds, sure = set[str](), is_known_semidefinite(problem.kernel)
         for lam in np.unique(problem.lam):
-            mine = problem.lam == lam
+            mine, begun = problem.lam == lam, False
             A = np.array(B.T, order="F")  # B is symmetric: a copy in the order of memory
             # eq: krr-dual
             A[np.diag_indices(n)] += lam
             norm = float(la.norm(A, 1, check_finite=False))
-            if factorise(A) != 0:  # by tiles, with the same bits for any number of threads
-                return None
-            condition = max(condition, 1.0 / max(float(lapack.dpocon(A, norm, uplo="L")[0]), 1e-300))
+            unit = 2.0 ** -np.frexp(norm)[1]
             goal = SHARPER * tol * np.linalg.norm(Y[:, mine], axis=0)
-            for step in range(MAX_REFINEMENTS):  # x + (LLᵀ)⁻¹(y − (B + λI)x) while that brings the residual down
-                trial = beta[:, mine] + lapack.dpotrs(A, R[:, mine], lower=1)[0]
-                # eq: krr-normal
-                left = Y[:, mine] - (B @ trial + lam * trial)
+            for kind in ("float32", "float64") if sure and n > SINGLE and norm < MILD * lam else ("float64",):
+                rough = kind == "float32"
+                factor = np.asfortranarray((A * unit).astype(np.float32)) if rough else A
+                if factorise(factor) != 0:  # by tiles, with the same bits for any number of threads
+                    if rough:
+                        continue
+                    return None
+                kinds.add(kind)
+                estimate, solve_with = (lapack.spocon, lapack.spotrs) if rough else (lapack.dpocon, lapack.dpotrs)
+                size_of = norm * unit if rough else norm
+                condition = max(condition, 1.0 / max(float(estimate(factor, size_of, uplo="L")[0]), 1e-300))
+                size = np.linalg.norm(R[:, mine], axis=0)
+                # x + (LLᵀ)⁻¹(y − (B + λI)x) while that brings the residual down
+                for _ in range(MAX_REFINEMENTS * (1 + rough)):
+                    if rough:
+                        length = np.where(size > 0, size, 1.0)
+                        step = unit * length * solve_with(factor, (R[:, mine] / length).astype(np.float32), lower=1)[0]
+                    else:
+                        step = solve_with(factor, R[:, mine], lower=1)[0]
+                    trial = beta[:, mine] + step
+                    # eq: krr-normal
+                    left = Y[:, mine] - (B @ trial + lam * trial)
+                    before, size = np.linalg.norm(R[:, mine], axis=0), np.linalg.norm(left, axis=0)
+                    better = (size < before) if begun else np.full(len(size), True)
+                    beta[:, mine] = np.where(better, trial, beta[:, mine])
+                    R[:, mine] = np.where(better, left, R[:, mine])
+                    steps, begun = steps + begun, True
+                    # a rough factor leaves digits that one more step brings, for a fraction of what it has saved
+                    if np.all((size <= goal * (1e-2 if rough else 1.0)) | (size > 0.5 * before)):
+                        break
+                if np.all(np.linalg.norm(R[:, mine], axis=0) <= goal):
+                    break
+        each = (8 * EPS * float(np.linalg.norm(B)) / n**0.5 + EPS * problem.lam) * np.linalg.norm(beta, axis=0)
+    certificate = Residual(
+        method=f"Cholesky factor in {' and '.join(sorted(kinds))}, {steps} steps of refinement",
+        reason=reason,
+        passes=1,
+        iterations=steps,
+        residuals=relative_norms(R, Y),
+        tolerance=tol,
+        rounding=float(np.max(each / np.maximum(np.linalg.norm(Y, axis=0), 1e-300), initial=0.0)),
+        condition=condition,
+    )
+    return KernelSolution(beta * units, certificate)
+
+
+def _solve_by_features(problem: KernelProblem, Phi: Array, reason: str, tol: float) -> KernelSolution | None:
+    r"""β = (ỹ − F(FᵀF + λI)⁻¹Fᵀỹ)/λ for B = FFᵀ with m features, m ≪ n; None where that keeps too few digits.
+
+    What cancels in it, ε‖B‖/λ of β as in any other way of solving, refinement brings back.
+    """
+    with quiet_blas():  # tiles are shared between cores all the same
+        F = Phi - problem.share @ Phi if problem.intercept else Phi
+        F = F if problem.w is None else np.sqrt(problem.w)[:, None] * F
+        m, units = F.shape[1], np.max(np.abs(problem.targets), axis=0, initial=0.0)
+        Y = problem.targets / np.where(units > 0, units, 1.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            G = dense.scatter(F, None, F[:0])[1]
+        norm = float(np.max(np.abs(G).sum(axis=0), initial=0.0))  # ≥ ‖B‖
+        if not np.isfinite(norm):
+            return None
+        beta, R, condition, steps = np.zeros_like(Y), Y.copy(), 1.0, 0
+        for lam in np.unique(problem.lam):
+            mine = problem.lam == lam
+            A = np.array(G.T, order="F")
+            A[np.diag_indices(m)] += lam
+            if factorise(A) != 0:
+                return None
+            condition = max(condition, (norm + lam) / lam)
+            goal = SHARPER * tol * np.linalg.norm(Y[:, mine], axis=0)
+            for step in range(MAX_REFINEMENTS):
+                inside = lapack.dpotrs(A, dense.adjoint(F, R[:, mine]), lower=1)[0]
+                # eq: krr-dual
+                trial = beta[:, mine] + (R[:, mine] - dense.product(F, inside)) / lam
+                left = Y[:, mine] - (dense.product(F, dense.adjoint(F, trial)) + lam * trial)
                 before, size = np.linalg.norm(R[:, mine], axis=0), np.linalg.norm(left, axis=0)
                 better = (size < before) if step else np.full(len(size), True)
                 beta[:, mine], R[:, mine] = np.where(better, trial, beta[:, mine]), np.where(better, left, R[:, mine])
                 steps = max(steps, step)
                 if np.all((size <= goal) | (size > 0.5 * before)):
                     break
-        each = (8 * EPS * float(np.linalg.norm(B)) / n**0.5 + EPS * problem.lam) * np.linalg.norm(beta, axis=0)
+        residuals = relative_norms(R, Y)
+        each = (8 * EPS * norm / problem.n**0.5 + EPS * problem.lam) * np.linalg.norm(beta, axis=0)
+        if problem.n <= MAX_ROWS_DENSE and not np.all(residuals <= tol):  # the kernel matrix itself may do better
+            return None
     certificate = Residual(
-        method=f"Cholesky factor in float64, {steps} steps of refinement",
+        method=f"Cholesky factor of the kernel's {m} features in float64, {steps} steps of refinement",
         reason=reason,
         passes=1,
         iterations=steps,
-        residuals=relative_norms(R, Y),
+        residuals=residuals,
         tolerance=tol,
         rounding=float(np.max(each / np.maximum(np.linalg.norm(Y, axis=0), 1e-300), initial=0.0)),
         condition=condition,
