@@ -340,11 +340,13 @@ def run_together(task: dict[str, Any]) -> dict[str, Any]:
     def give_up(*_: object) -> None:
         raise TimeoutError(f"over {task['limit']:g} s")
 
-    before = signal.signal(signal.SIGALRM, give_up)
+    # the limit is by the clock that fits are timed by
+    timer, alarm = (signal.ITIMER_PROF, signal.SIGPROF) if task["processor"] else (signal.ITIMER_REAL, signal.SIGALRM)
+    before = signal.signal(alarm, give_up)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for solver in solvers:
-            signal.setitimer(signal.ITIMER_REAL, task["limit"])
+            signal.setitimer(timer, task["limit"])
             try:
                 model = fit(solver)
                 if seconds[solver][0] < 1.0:  # the first fit pays for imports, pages and caches
@@ -354,19 +356,22 @@ def run_together(task: dict[str, Any]) -> dict[str, Any]:
                 found[solver] = {"failure": f"{type(error).__name__}: {error}"[:120]}
                 continue
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.setitimer(timer, 0)
             residual, objective = measure_fit(shape, model, X, y)
             method = str(getattr(getattr(model, "certificate_", None), "method", ""))
             found[solver] = {"residual": residual, "objective": objective, "method": method}
-        done = sorted((name for name in seconds if "failure" not in found[name]), key=lambda name: seconds[name][0])
+        done = sorted(
+            (name for name in seconds if seconds[name] and "failure" not in found[name]),
+            key=lambda name: seconds[name][0],
+        )
         fine = [name for name in done if found[name]["residual"] <= 10 * ACCURATE[shape.dtype]]
         again = [*(["ours"] if "ours" in done else []), *[name for name in fine if name != "ours"][:2]]
         turns = 0
-        while again and turns < 100 and sum(sum(seconds[name]) for name in again) < 0.5 * len(again):
+        while again and turns < 100 and sum(sum(seconds[name]) for name in again) < task.get("spend", 0.5) * len(again):
             for name in again[:: -1 if turns % 2 else 1]:
                 fit(name)
             turns += 1
-        quiet = {name: median(each) for name, each in seconds.items()}
+        quiet = {name: median(each) for name, each in seconds.items() if each}
         if task.get("busy") and "ours" in done:
             with busy_process(True):
                 time.sleep(0.1)  # until it spins
@@ -374,7 +379,7 @@ def run_together(task: dict[str, Any]) -> dict[str, Any]:
                 while not seconds["ours"] or (len(seconds["ours"]) < 100 and sum(seconds["ours"]) < 0.5):
                     fit("ours")
                 found["ours"]["busy"] = median(seconds["ours"])
-    signal.signal(signal.SIGALRM, before)
+    signal.signal(alarm, before)
     return {name: {**result, "seconds": quiet.get(name, math.inf)} for name, result in found.items()}
 
 
@@ -407,14 +412,22 @@ class Nursery:
         )
 
     def run(
-        self, shape: Shape, limit: float, solvers: Sequence[str] | None = None, *, busy: bool = False
+        self,
+        shape: Shape,
+        limit: float,
+        solvers: Sequence[str] | None = None,
+        *,
+        busy: bool = False,
+        spend: float = 0.5,
     ) -> dict[str, Any]:
         """Run every solver on ``shape`` in one fresh process; where that dies, all of them have failed.
 
-        With ``busy`` ours is timed once more beside another process, as "busy" of its results.
+        With ``busy`` ours is timed once more beside another process, as "busy" of its results. Ours and the fastest
+        two are repeated for ``spend`` seconds each.
         """
         solvers = ["ours", *peers(shape)] if solvers is None else list(solvers)
-        task = {"shape": asdict(shape), "solvers": solvers, "limit": limit, "processor": self.processor, "busy": busy}
+        task = {"shape": asdict(shape), "solvers": solvers, "limit": limit, "processor": self.processor}
+        task |= {"busy": busy, "spend": spend}
         sender, receiver = self.process.stdin, self.process.stdout
         assert sender is not None
         assert receiver is not None
@@ -596,6 +609,7 @@ def main(argv: list[str] | None = None, say: Callable[[str], None] = print) -> i
     parser.add_argument("--alone", action="store_true", help="leave scikit-learn out (with --tree)")
     parser.add_argument("--busy", action="store_true", help="beside another busy process")
     parser.add_argument("--also-busy", action="store_true", help="time ours once more beside a busy process")
+    parser.add_argument("--spend", type=float, default=0.5, help="seconds of repeated fits a solver (--together)")
     parser.add_argument("--out", type=Path, help="write the report and all figures to this name .md and .json")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--nursery", action="store_true", help=argparse.SUPPRESS)
@@ -622,6 +636,7 @@ def main(argv: list[str] | None = None, say: Callable[[str], None] = print) -> i
         + " --processor" * args.processor
         + " --busy" * args.busy
         + " --also-busy" * args.also_busy
+        + f" --limit {args.limit:g} --spend {args.spend:g}"
         + "".join(f" --only {kind}" for kind in args.only or [])
         + (f" --minutes {args.minutes:g}" if args.minutes else "")
     ]
@@ -646,7 +661,7 @@ def main(argv: list[str] | None = None, say: Callable[[str], None] = print) -> i
                 if args.minutes is not None and time.monotonic() - began > 60 * args.minutes * number / len(kinds):
                     break
                 shape = draw_shape(kind, rng, args.most)
-                together = nursery.run(shape, args.limit, busy=args.also_busy) if nursery else None
+                together = nursery.run(shape, args.limit, busy=args.also_busy, spend=args.spend) if nursery else None
                 found = compare_solvers(shape, args.limit, args.rounds, tree, args.alone, together)
                 outcomes[kind].append(found)
                 ratio = "  -  " if found["ratio"] is None else f"{found['ratio']:5.2f}"

@@ -13,7 +13,7 @@ class FakeNursery(Nursery):
     def __init__(self):
         self.asked = []
 
-    def run(self, shape, limit, solvers=None, *, busy=False):
+    def run(self, shape, limit, solvers=None, *, busy=False, spend=0.5):
         self.asked.append((shape.rows, list(solvers)))
         fine = {"residual": 0.0, "objective": 1.0, "method": "a factor"}
         time = (shape.rows / 100) ** 3
@@ -34,7 +34,7 @@ def test_exponents_ratios_and_who_is_left_out():
 
 def test_a_fit_that_fails_ends_its_table():
     class Failing(FakeNursery):
-        def run(self, shape, limit, solvers=None, *, busy=False):
+        def run(self, shape, limit, solvers=None, *, busy=False, spend=0.5):
             return {name: {"failure": "killed"} for name in solvers}
 
     said = []
