@@ -41,8 +41,9 @@ test: lint pytest examples  ## lint, type check, tests, doctests and the example
 	@$(PIP) torch==2.13.0 triton==3.6.0
 	@touch $@
 
-test-all: .venv/all.stamp lint examples docs  ## the same with torch, Triton, the site and a browser, which must all be there
-	GRAMIAN_REQUIRE_BROWSER=1 GRAMIAN_REQUIRE_SITE=1 GRAMIAN_REQUIRE_TRITON=1 OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
+test-all: .venv/all.stamp lint examples docs  ## the same with torch, Triton, PostgreSQL, the site and a browser, which must all be there
+	GRAMIAN_REQUIRE_BROWSER=1 GRAMIAN_REQUIRE_POSTGRESQL=1 GRAMIAN_REQUIRE_SITE=1 GRAMIAN_REQUIRE_TRITON=1 \
+		OPENBLAS_NUM_THREADS=$(BLAS) $(PY) -m pytest -q -n $(JOBS)
 
 LOWEST := .venv-lowest/bin/python
 .venv-lowest/stamp: pyproject.toml constraints-lowest.txt

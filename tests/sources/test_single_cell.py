@@ -1,5 +1,7 @@
 """Counts of cells x genes: normalised, logarithms taken and genes selected as they are read, sparse all the way."""
 
+import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from sklearn import config_context
 
 import gramian
 from gramian.compute.executor import cluster
+from gramian.sources import open_sparse_parquet, read_table, write_parquet
+from gramian.sources.errors import SourceError
 
 RNG = np.random.default_rng(21)
 CELLS, GENES = 700, 60
@@ -25,17 +29,31 @@ def by_hand(counts: Any) -> Any:
     return np.log1p(X / np.where(sums > 0, sums, 1.0) * 1e4)[:, CHOSEN]
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> str:
+@pytest.fixture(scope="module", params=["h5ad", "zarr"])
+def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     anndata = pytest.importorskip("anndata", reason="anndata is not installed (gramian[arrays])")
     pd = pytest.importorskip("pandas")
-    path = tmp_path_factory.mktemp("cells") / "cells.h5ad"
+    path = tmp_path_factory.mktemp("cells") / f"cells.{request.param}"
     cells, genes = (
         pd.DataFrame(index=pd.Index([f"{kind}{i}" for i in range(n)], dtype=object))
         for kind, n in (("cell", CELLS), ("gene", GENES))
     )
-    anndata.AnnData(sp.csr_matrix(COUNTS.astype(np.float64)), cells, genes).write_h5ad(path)
+    cells["kind"] = pd.Series(np.where(np.arange(CELLS) % 3, "T", "B"), cells.index, dtype=object)
+    data = anndata.AnnData(sp.csr_matrix(COUNTS.astype(np.float64)), cells, genes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the versions of Zarr's format
+        data.write_h5ad(path) if request.param == "h5ad" else data.write_zarr(path)
     return str(path)
+
+
+def test_cells_are_named_and_labelled(stored: str) -> None:
+    table = read_table(stored, label="kind")
+    assert table.source.sparse
+    assert table.names[:2] == ["gene0", "gene1"]
+    assert table.ids is not None
+    assert table.label is not None
+    assert table.ids[:2].tolist() == ["cell0", "cell1"]
+    assert table.label[:3].tolist() == ["B", "T", "T"]
 
 
 def recipe(source: Any) -> Any:
@@ -98,6 +116,57 @@ def test_columns_that_are_not_there_are_refused(columns: Any) -> None:
         gramian.open(COUNTS).select_columns(columns)
     with pytest.raises(ValueError, match="total"):
         gramian.open(COUNTS).normalise(0)
+
+
+def write_lists(folder: Path, cuts: list[int]) -> str:
+    """Counts as lists of columns and values, in several files with small row groups."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed (gramian[tables])")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for i, (a, b) in enumerate(pairwise(cuts)):
+        stored = [np.flatnonzero(row) for row in COUNTS[a:b]]
+        values = [row[at].astype(np.float64) for row, at in zip(COUNTS[a:b], stored, strict=True)]
+        table = pa.table({"cell": [f"c{j}" for j in range(a, b)], "genes": stored, "counts": values})
+        parquet.write_table(table, folder / f"{i}.parquet", row_group_size=90)
+    return str(folder)
+
+
+@pytest.mark.parametrize("cuts", [[0, CELLS], [0, 100, 101, CELLS]], ids=["a file", "parts"])
+def test_lists_in_parquet_stay_sparse_whoever_works(tmp_path: Path, cuts: list[int]) -> None:
+    folder = write_lists(tmp_path, cuts)
+    with config_context(working_memory=0.05):
+        source = open_sparse_parquet(folder, indices="genes", values="counts")
+        assert source.sparse
+        assert source.shape == COUNTS.shape
+        for rows in (None, 1, 77, 5000):
+            blocks = [(b.start, b.stop, b.values) for b in source.blocks(rows)]
+            assert all(sp.issparse(values) for *_, values in blocks)
+            assert_array_equal(sp.vstack([values for *_, values in blocks]).toarray(), COUNTS)
+            assert [b[0] for b in blocks[1:]] == [b[1] for b in blocks[:-1]]
+        here = gramian.PCA(3, scale=True).fit(recipe(source))
+        with cluster("processes[1]"):
+            there = gramian.PCA(3, scale=True).fit(recipe(source))
+    assert_allclose(here.components_, gramian.PCA(3, scale=True).fit(by_hand(COUNTS)).components_, atol=1e-8)
+    assert_array_equal(there.components_, here.components_)
+    assert there.certificate_.executor == "1 processes"
+
+
+def test_lists_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    place = tmp_path / "x.parquet"
+    for lists, named in [
+        ({"indices": [[0, 1], [1]], "values": [[1.0], [2.0]]}, "row 1 has"),
+        ({"indices": [[0], [1, 7]], "values": [[1.0], [2.0, 3.0]]}, "row 2 names the column 7"),
+        ({"indices": [[0], [-1]], "values": [[1.0], [2.0]]}, "row 2 names the column -1"),
+        ({"indices": [[0.5]], "values": [[1.0]]}, "whole numbers"),
+        ({"indices": [0], "values": [[1.0]]}, "no lists"),
+        ({"where": [[0]], "values": [[1.0]]}, "no column 'indices'"),
+    ]:
+        write_parquet(place, lists)
+        with pytest.raises(SourceError, match=named):
+            open_sparse_parquet(place, columns=4).to_array()
+    write_parquet(place, {"indices": [[0, 0]], "values": [[1.0, 2.0]]})
+    named_columns = open_sparse_parquet(place, columns=["a", "b"])
+    assert named_columns.feature_names == ["a", "b"]
+    assert_array_equal(named_columns.to_array().toarray(), [[3.0, 0.0]])
 
 
 def test_masks_and_positions_select_the_same(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from gramian.display.report import DataFacts
 from gramian.genetics.filters import genome_order
 from gramian.genetics.text import list_few
 from gramian.sources import DenseSource, Source, open_source
+from gramian.sources.addresses import as_path, must_fetch, spool_file
 from gramian.sources.base import naming
 from gramian.sources.columns import Records, open_records
 from gramian.sources.errors import SourceError
@@ -63,12 +64,19 @@ def info(file: Path, as_json: bool, every: bool, reading: ReadingOptions, run: C
     else:
         with run.step(f"Reading {name}"), data_errors(name), ExitStack() as until:
             place, dataset = split_dataset(str(file), reading.dataset)
-            if place == "-" or reading.sql is not None:
-                opening = spool_standard_input() if reading.sql is None else spool_query(file, reading.sql)
+            opening: Any = None
+            if reading.sql is not None:
+                opening = spool_query(file, reading.sql)
+            elif place == "-":
+                opening = spool_standard_input()
+            elif must_fetch(path := as_path(place)):
+                opening = spool_file(path)
+            if opening is not None:
                 spool = until.enter_context(opening)
                 until.callback(shutil.rmtree, spool.path.parent, ignore_errors=True)
                 place = str(spool.path)
-            files = list_files(place) if is_several(Path(place)) else [Path(place)]
+            path = as_path(place)
+            files = list_files(path) if is_several(path) else [path]
             if all(suffix_of(path) in TABULAR for path in files):
                 rows, columns, notes = _describe_table(files, reading, dataset)
             else:

@@ -33,7 +33,7 @@ from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
 from gramian.display.report.facts import DataFacts, Run
 from gramian.results import FitLevel, Quality, describe_verdict, find_gravest
-from gramian.sources.files import write_parquet
+from gramian.sources.files import hide_password, write_parquet
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.writing import PlaceTakenError, as_json, claim, write_json, write_whole, write_whole_folder
 
@@ -338,6 +338,7 @@ def without_folders(text: str) -> str:
     >>> without_folders("/home/ann/study/flowers.csv"), without_folders("--out=/tmp/x"), without_folders("study/a.csv")
     ('flowers.csv', '--out=x', 'study/a.csv')
     """
+    text = hide_password(text)
     option, mark, value = text.partition("=") if text.startswith("--") else ("", "", text)
     path = Path(value)
     return f"{option}{mark}{path.name}" if path.is_absolute() and path.name else text

@@ -27,7 +27,7 @@ from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
 from gramian.results import warn_of_units
 from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.columns import CATEGORICAL, DATES, open_records
-from gramian.sources.files import TABULAR, suffix_of
+from gramian.sources.files import TABULAR, find_address, hide_password, suffix_of
 from gramian.sources.genotype_names import is_genotype_name, list_genotype_files
 from gramian.sources.marks import MissingMarks
 from gramian.sources.parts import is_pattern
@@ -149,11 +149,15 @@ class InputFile(ParamType):
         """Return the path."""
         text = str(value)
         name = text.partition("::")[0]
-        if text not in ("-", ":memory:") and not (
-            Path(text).exists()
-            or Path(name).exists()
-            or (is_pattern(name) and glob.glob(name))
-            or (is_genotype_name(name) and all(path.exists() for path in list_genotype_files(name)))
+        if (
+            text not in ("-", ":memory:")
+            and not find_address(text)
+            and not (
+                Path(text).exists()
+                or Path(name).exists()
+                or (is_pattern(name) and glob.glob(name))
+                or (is_genotype_name(name) and all(path.exists() for path in list_genotype_files(name)))
+            )
         ):
             self.fail(f"there is no file {one_line(click.format_filename(text))!r}", param, ctx)
         if not self.models and name.endswith(Path(MODEL).suffix) and Path(name).is_file():
@@ -184,7 +188,9 @@ FILE, ANY_FILE = InputFile(), InputFile(models=True)
 
 def input_name(file: Path) -> str:
     """What a file is called in messages and reports."""
-    return "standard input" if str(file) == "-" else one_line(click.format_filename(file))
+    if str(file) == "-":
+        return "standard input"
+    return one_line(hide_password(find_address(file)) or click.format_filename(file))
 
 
 def parse_marks(texts: Sequence[str]) -> MissingMarks:
@@ -290,7 +296,11 @@ def reading_options(
         add("--no-header", is_flag=True, help="The first row holds numbers, not names."),
         add("--encoding", metavar="NAME", help="Of a text, as cp1252 or utf-16 [default: detected]."),
         add("--dataset", metavar="NAME", help="Array inside .npz, .h5, .h5ad and .zarr files, or sheet of a workbook."),
-        add("--sql", metavar="QUERY", help="Query that gives the table, where FILE is a DuckDB database or :memory:."),
+        add(
+            "--sql",
+            metavar="QUERY",
+            help="Query for the table: FILE is a DuckDB database, :memory:, or postgresql://….",
+        ),
     ]
     if not new_rows:
         text = "Columns of text: label and name the rows, one-hot code, leave out, or refuse."

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from gramian.cli.errors import DataError, Invocation, one_line
 from gramian.cli.options import SIZE, bundle, check_device, option
 from gramian.compute.devices import TooLargeError
-from gramian.compute.executor import cluster
+from gramian.compute.executor import ClusterError, cluster
 from gramian.inputs.progress import Progress
 from gramian.sources.checkpoint import checkpoint
 from gramian.sources.errors import Argument, SourceError
@@ -237,7 +237,7 @@ def data_errors(name: str) -> Iterator[None]:
         text = without_name(name_options(error), name)
         text = text or "does not fit in memory. A .npy file is read in blocks, of a size that --memory sets."
         raise DataError(f"{name}: {text}") from error
-    except (ValueError, TypeError, ImportError, OSError) as error:
+    except (ValueError, TypeError, ImportError, OSError, ClusterError) as error:
         text = without_name(name_options(error), name).rstrip(".")
         if isinstance(error, SourceError) and error.path is not None and (Path(name).is_dir() or is_pattern(name)):
             name = one_line(error.path)  # one of several files

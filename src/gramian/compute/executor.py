@@ -26,8 +26,11 @@ from joblib.externals.loky import get_reusable_executor
 
 from gramian.compute.memory import available_memory, gibibytes
 
-SHARES = 64  # of a pass over a file, at most: the workers that one fit can use
+SHARES = 64  # of a pass: the workers that one fit can use
+MOST_SHARES = 1024  # of a long pass over rows, where each share has so many blocks:
+BLOCKS = 16
 AHEAD = 2  # tasks for each worker that are under way at a time, where results come here one by one
+ATTEMPTS = 10  # of a pass, where Dask gives up one task after another and none of them is at fault
 DEATHS = 3  # workers that a task may end before it is named
 OPENED = 6  # things that a worker keeps open for the next task
 SLACK = 200 * 2**20  # bytes that Python and its libraries take in a worker
@@ -38,6 +41,17 @@ S = TypeVar("S")
 
 class ClusterError(RuntimeError):
     """A pass ended because workers, or the scheduler that looks after them, were lost."""
+
+
+def count_shares(blocks: int) -> int:
+    """Return how many shares a pass over so many blocks is cut into.
+
+    Examples
+    --------
+    >>> [count_shares(blocks) for blocks in (10, 64, 1000, 2000, 100_000)]
+    [10, 64, 64, 125, 1024]
+    """
+    return min(blocks, max(SHARES, min(MOST_SHARES, blocks // BLOCKS)))
 
 
 def merge_tree(parts: Iterable[T], merge: Callable[[T, T], T]) -> T:
@@ -211,6 +225,24 @@ def _is_broken(future: Future[Any]) -> bool:
     return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenProcessPool)
 
 
+class _SuspectError(Exception):
+    """A task was with so many workers that ended that Dask gives it up; ``number`` is that of its item.
+
+    It may be innocent: Dask counts whatever a worker had to do when it ended.
+    """
+
+    def __init__(self, number: int | None) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def wait_for(futures: list[Any]) -> None:
+    """Wait until tasks of Dask have ended, well or not."""
+    import distributed
+
+    distributed.wait(futures)
+
+
 class Dask(Executor):
     """The workers of a Dask cluster. What a lost worker was to do, and had done, is done again by another.
 
@@ -229,7 +261,7 @@ class Dask(Executor):
         return len(self._describe_workers())
 
     def _describe_workers(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        found: dict[str, Any] = self.client.scheduler_info(n_workers=-1).get("workers", {})  # none once it is lost
         return found
 
     def room(self) -> tuple[int, str]:
@@ -244,34 +276,70 @@ class Dask(Executor):
     def map(self, task: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
         """Yield ``task(item)`` of every item, in order."""
         with self._watch() as name:
-            shared = self.client.submit(_Constant(_Sealed(task)), key=f"{name}-task")
+            shared = self.client.submit(_Constant(_Sealed(task)), key=f"gramian-task-{name}")
             ahead, futures = max(4, AHEAD * self.workers), {}
             for i in range(len(items)):
                 for j in range(i, min(i + ahead, len(items))):
                     if j not in futures:
-                        futures[j] = self._submit(shared, items[j], f"{name}-{j}")
-                yield self._result(futures[i], task, items)
+                        futures[j] = self._submit(shared, items[j], (f"gramian-share-{name}", j))
+                try:
+                    result: T = self._result(futures[i])
+                except _SuspectError:
+                    wait_for(list(filter(None, futures.values())))
+                    result = self._run_alone(task, items, i)
+                yield result
                 futures[i] = None  # its result leaves the cluster
 
     def reduce(self, task: Callable[[S], T], items: Sequence[S], merge: Callable[[T, T], T]) -> T:
         """Merge on the cluster, by the same tree: one statistic comes back."""
+        for _ in range(ATTEMPTS):
+            try:
+                return self._reduce(task, items, merge)
+            except _SuspectError as error:
+                if error.number is not None:
+                    self._run_alone(task, items, error.number)
+        raise ClusterError(
+            f"Workers end again and again, whatever they work on: a pass was begun {ATTEMPTS} times. See their logs."
+        )
+
+    def _run_alone(self, task: Callable[[S], T], items: Sequence[S], i: int) -> T:
+        """Do a task that was under way whenever a worker ended, with nothing beside it: was it that, or its company?"""
         with self._watch() as name:
-            shared = self.client.submit(_Constant(_Sealed(task)), key=f"{name}-task")
-            level = [self._submit(shared, item, f"{name}-{i}") for i, item in enumerate(items)]
+            shared = self.client.submit(_Constant(_Sealed(task)), key=f"gramian-task-{name}")
+            try:
+                result: T = self._result(self._submit(shared, items[i], (f"gramian-share-{name}", i)))
+                return result
+            except _SuspectError as error:
+                raise ClusterError(
+                    f"{name_item(task, items[i])}: every worker that took it ended, the last ones with nothing else to "
+                    "do, for want of memory perhaps. Give workers more memory, or set scikit-learn's working_memory "
+                    "lower, which makes blocks shorter."
+                ) from error
+
+    def _reduce(self, task: Callable[[S], T], items: Sequence[S], merge: Callable[[T, T], T]) -> T:
+        with self._watch() as name:
+            shared = self.client.submit(_Constant(_Sealed(task)), key=f"gramian-task-{name}")
+            level = [self._submit(shared, item, (f"gramian-share-{name}", i)) for i, item in enumerate(items)]
             height, shared_merge = 0, _Sealed(merge)
             while len(level) > 1:
                 height += 1
                 level = [
-                    self.client.submit(_merge, shared_merge, *level[i : i + 2], key=f"{name}-merge-{height}-{i}")
+                    self.client.submit(
+                        _merge, shared_merge, *level[i : i + 2], key=(f"gramian-merge-{name}", height, i)
+                    )
                     if i + 1 < len(level)
                     else level[i]
                     for i in range(0, len(level), 2)
                 ]
-            result: T = self._result(level[0], task, items)
+            result: T = self._result(level[0])
             return result
 
-    def _submit(self, shared: Any, item: Any, key: str) -> Any:
-        """Begin a task; the function was sent once, as the result of a task of its own."""
+    def _submit(self, shared: Any, item: Any, key: tuple[str, int]) -> Any:
+        """Begin a task; the function was sent once, as the result of a task of its own.
+
+        The first part of a key makes the tasks of a pass a group, of which Dask hands a worker no more than it has
+        threads for: a slow worker takes fewer, and one that ends takes few with it.
+        """
         if isinstance(item, LazyItem):
             return self.client.submit(_apply, shared, item.build, self.client.compute(item.collection), key=key)
         return self.client.submit(_apply, shared, None, _Sealed(item), key=key)
@@ -279,24 +347,25 @@ class Dask(Executor):
     @contextmanager
     def _watch(self) -> Iterator[str]:
         """Name the tasks of a pass, and count those that were done again once it has ended."""
-        record_use(self)
-        name, begun = f"gramian-{uuid.uuid4().hex}", time.time()
-        yield name
+        name, begun = uuid.uuid4().hex, time.time()
+        try:
+            record_use(self)
+            yield name
+        except Exception as error:
+            if self.client.status == "running" or isinstance(error, ClusterError):
+                raise
+            raise self._lost(error) from error
         with suppress(Exception):  # a figure is not worth a fit
             record_retries(self.client.run_on_scheduler(_count_lost_tasks, name=name, since=begun - 60.0))
 
-    def _result(self, future: Any, task: Any, items: Sequence[Any]) -> Any:
+    def _result(self, future: Any) -> Any:
         from distributed import KilledWorker
 
         try:
             return future.result().open()
         except KilledWorker as error:
-            number = re.fullmatch(r"gramian-[0-9a-f]+-(\d+)", str(error.task))
-            what = name_item(task, items[int(number[1])]) if number else "A task"
-            raise ClusterError(
-                f"{what}: every worker that took it ended, for want of memory perhaps. Give workers more memory, or "
-                "set scikit-learn's working_memory lower, which makes blocks shorter."
-            ) from error
+            number = re.search(r"gramian-share-[0-9a-f]+'?, (\d+)", str(error.task))
+            raise _SuspectError(int(number[1]) if number else None) from error
         except (OSError, TimeoutError) as error:
             raise self._lost(error) from error
         except BaseException as error:
@@ -324,7 +393,7 @@ def _count_lost_tasks(dask_scheduler: Any, name: str, since: float) -> int:
     for when, event in dask_scheduler.get_events("all"):
         if when >= since and isinstance(event, dict) and event.get("action") == "remove-worker":
             keys = [*event.get("processing-tasks", ()), *event.get("lost-computed-tasks", ())]
-            lost += sum(str(key).startswith(name) for key in keys)
+            lost += sum(name in str(key) for key in keys)
     return lost
 
 

@@ -651,8 +651,7 @@ class LandmarkStream:
         """Components of the rows so far; the vectors are in the orthonormal features of the landmarks."""
         m, L = len(self.mean), self.factor
         S = self.scatter if centre else self.scatter + self.weight * np.outer(self.mean, self.mean)
-        with quiet_if_small(m):
-            squares, every = scipy.linalg.eigh(S) if m else (np.zeros(0), np.zeros((0, 0)))
+        squares, every = eigh(S) if m else (np.zeros(0), np.zeros((0, 0)))
         k = min(k, m)
         values, V = np.maximum(squares[::-1][:k], 0.0), every[:, ::-1][:, :k]
         condition = 1.0

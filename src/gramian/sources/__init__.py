@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gramian.sources.errors import Argument, SourceError
     from gramian.sources.files import write_parquet
     from gramian.sources.npy import MemmapSource, NpySource
-    from gramian.sources.opening import open_source
+    from gramian.sources.opening import open_source, open_sparse_parquet
     from gramian.sources.plink import Genotypes
     from gramian.sources.tables import Table, read_table
 else:
@@ -32,6 +32,7 @@ __all__ = [
     "map_source",
     "memory_budget",
     "open_source",
+    "open_sparse_parquet",
     "read_table",
     "write_parquet",
 ]

@@ -1,4 +1,4 @@
-"""AnnData files (.h5ad): a matrix, dense or sparse, with names and tables for its rows and columns."""
+"""AnnData in HDF5 (.h5ad) and in Zarr: a matrix, dense or sparse, with names and tables for its rows and columns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from gramian.sources.columns import distinct
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_anndata_io
 from gramian.sources.hdf5 import SlicedSource, check_indices, choose_dataset, dense_source, open_h5py, try_in_child
+from gramian.sources.zarr import is_zarr, open_store, open_zarr, zarr_source
 
 SPARSE = ("csr_matrix", "csc_matrix")
 
@@ -33,7 +34,7 @@ class Annotated:
 
 
 class SparseRowsSource(SlicedSource):
-    """A sparse matrix stored by rows in an AnnData file; its blocks are sparse."""
+    """A sparse matrix stored by rows in an AnnData file or Zarr store; its blocks are sparse."""
 
     sparse = True
 
@@ -48,7 +49,7 @@ class SparseRowsSource(SlicedSource):
     @contextmanager
     def array(self) -> Iterator[Any]:
         """Open the group of its three arrays: values, columns, and where each row begins."""
-        with open_h5py(self.path) as file:
+        with (open_store if is_zarr_name(self.path) else open_h5py)(self.path) as file:
             yield file[self.dataset]
 
     def read(self, array: Any, start: int, stop: int) -> Any:
@@ -74,15 +75,39 @@ def open_h5ad(path: Path, dataset: str | None = None) -> Source:
     return read_h5ad(path, dataset).source
 
 
+def is_zarr_name(path: Path) -> bool:
+    """Whether a name is that of a Zarr store, which is a folder or a zip file."""
+    return path.suffix.lower() != ".h5ad"
+
+
+def is_annotated(path: Path) -> bool:
+    """Whether a file holds AnnData: by its name, or by what a Zarr store says of itself."""
+    if not is_zarr_name(path):
+        return True
+    if not is_zarr(path):
+        return False
+    with open_store(path) as root:
+        return bool(root.attrs.get("encoding-type") == "anndata") and hasattr(root, "members")
+
+
+def open_zarr_or_anndata(path: Path, dataset: str | None = None) -> Source:
+    """Open an array of a Zarr store; of AnnData the matrix X, or another by its name, sparse where it is stored so."""
+    return read_h5ad(path, dataset).source if is_annotated(path) else open_zarr(path, dataset)
+
+
 def read_h5ad(path: Path, dataset: str | None = None) -> Annotated:
-    """Open a matrix of an AnnData file, with the names and the table of its rows."""
-    with reading(path, "a readable HDF5 file"), try_in_child(path):
-        elements = load_anndata_io()
-    with open_h5py(path) as file:
+    """Open a matrix of an AnnData file or store, with the names and the table of its rows."""
+    if is_zarr_name(path):
+        elements, opened = load_anndata_io(), open_store(path)
+    else:
+        with reading(path, "a readable HDF5 file"), try_in_child(path):
+            elements = load_anndata_io()
+        opened = open_h5py(path)
+    with opened as file:
         if not {"obs", "var"} <= set(file):
             raise SourceError("an HDF5 file without the tables obs and var of AnnData. Rename it to end in .h5.")
         places = [("", "X"), *((g, name) for g in ("layers", "obsm") if g in file for name in file[g])]
-        items = {f"{g}/{name}" if g else name: file[g or "/"].get(name) for g, name in places}
+        items = {f"{g}/{name}" if g else name: (file[g] if g else file).get(name) for g, name in places}
         found = {place: _shape(item) for place, item in items.items() if item is not None and _shape(item)}
         wanted = dataset or ("X" if "X" in found else None)
         place = choose_dataset(found, f"layers/{wanted}" if f"layers/{wanted}" in found else wanted, "matrix")
@@ -107,7 +132,7 @@ def _shape(item: Any) -> str:
 def _source(path: Path, place: str, item: Any, elements: Any) -> Source:
     kind = item.attrs.get("encoding-type")
     if kind not in SPARSE:
-        return dense_source(path, place, item)
+        return zarr_source(path, place, item) if is_zarr_name(path) else dense_source(path, place, item)
     n, p = (int(size) for size in item.attrs["shape"])
     if kind == "csr_matrix":
         return SparseRowsSource(path, place, (n, p), np.dtype(item["data"].dtype), int(item["data"].shape[0]))

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn import config_context, get_config
 
-from gramian.compute.executor import HERE, SHARES, Executor, current_executor, merge_tree
+from gramian.compute.executor import HERE, Executor, count_shares, current_executor, merge_tree
 from gramian.compute.memory import gibibytes
 from gramian.sources.checkpoint import is_recorded, remember
 from gramian.sources.errors import SourceError
@@ -223,7 +223,7 @@ class Source(ABC):
         spans = self.row_spans(rows)
         if not spans:  # all in one share, here
             return next(_merge_shares(self.blocks(rows), set(), statistic, merge, along))
-        count = min(SHARES, len(spans))
+        count = count_shares(len(spans))
         starts = [spans[len(spans) * i // count][0] for i in range(count)]
         executor = self.executor()
         if count > 1 and executor is not HERE:

@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from difflib import get_close_matches
@@ -15,7 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
+from gramian.sources.addresses import as_address
 from gramian.sources.arrays import WHOLE, DenseSource, refuse_rounding
 from gramian.sources.base import Block, Source, memory_budget, naming, reading, rows_at_a_time
 from gramian.sources.errors import Argument, SourceError
@@ -351,7 +353,8 @@ class ParquetRecords(ArrowRecords):
         pa = load_pyarrow()
         with (
             reading(self.path, "a readable Parquet file"),
-            pa.parquet.ParquetFile(str(self.path), memory_map=False, pre_buffer=False) as file,
+            nullcontext(str(self.path)) if as_address(self.path) is None else self.path.open("rb") as opened,
+            pa.parquet.ParquetFile(opened, memory_map=False, pre_buffer=False) as file,
         ):
             yield file
 
@@ -359,6 +362,23 @@ class ParquetRecords(ArrowRecords):
         """Read columns by name."""
         with self._file() as file:
             return file.read(columns=names)
+
+    def measure_lists(self, name: str) -> tuple[int, int | None]:
+        """How many items the lists of a column have together, and one more than the largest, where the file says it."""
+        stored, most = 0, 0
+        known = True
+        with self._file() as file:
+            leaves = [file.schema.column(j).path for j in range(len(file.schema))]
+            leaf = next(j for j, path in enumerate(leaves) if path.partition(".")[0] == name)
+            for group in range(file.num_row_groups):
+                chunk = file.metadata.row_group(group).column(leaf)
+                stored += chunk.num_values
+                statistics = chunk.statistics
+                if statistics is not None and statistics.has_min_max:
+                    most = max(most, int(statistics.max) + 1)
+                elif chunk.num_values > file.metadata.row_group(group).num_rows:  # an empty list counts as one
+                    known = False
+        return stored, most if known and most else None
 
     def batches(self, columns: list[int], rows: int, first: int = 0, last: int | None = None) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows from row ``first`` to ``last``, one row group after another."""
@@ -850,6 +870,85 @@ class RecordsSource(Source):
                 if filled == len(block) or start + filled == last:
                     yield Block(start, start + filled, block[:filled])
                     start, filled = start + filled, 0
+
+
+class SparseListsSource(Source):
+    """Sparse rows of a Parquet file, in which a row is two lists: the columns that are stored, and their values.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    indices, values : str
+        Which columns of the file the lists are.
+    columns : int, optional
+        How many columns the table has; where not given, as many as the file's statistics say there are.
+    names : list of str, optional
+        What they are called.
+    """
+
+    resident, sparse = False, True
+
+    def __init__(
+        self, path: Path, indices: str, values: str, columns: int | None = None, names: list[str] | None = None
+    ) -> None:
+        self.path, self.records, self.lists = path, ParquetRecords(path), (indices, values)
+        types, kinds = load_pyarrow().types, []
+        for name in self.lists:
+            if name not in self.records.names:
+                raise SourceError(f"no column {name!r}; there are {', '.join(self.records.names)}.", path=path)
+            kind = self.records.schema.field(name).type
+            if not (types.is_list(kind) or types.is_large_list(kind)):
+                raise SourceError(f"column {name!r} holds {kind}, and no lists.", path=path)
+            kinds.append(kind.value_type)
+        if not types.is_integer(kinds[0]):
+            raise SourceError(f"column {indices!r} holds lists of {kinds[0]}: whole numbers count columns.", path=path)
+        stored, most = self.records.measure_lists(indices)
+        if columns is None and most is None:
+            raise SourceError("the file does not say how many columns there are: give columns=.", path=path)
+        self.shape = (self.records.rows, int(columns if columns is not None else (most or 0)))
+        self.dtype = np.dtype(np.float32 if is_single(kinds[1]) else np.float64)
+        self.row_bytes, self.feature_names = stored * (self.dtype.itemsize + 8.0) / max(1, self.shape[0]), names
+
+    def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
+        """Return the (start, stop) of blocks."""
+        return list(self.ranges(rows or rows_at_a_time(self.row_bytes), 1))
+
+    def blocks(self, rows: int | None = None) -> Iterator[Block]:
+        """Yield blocks of sparse rows; each is decoded when it is asked for."""
+        rows = rows or rows_at_a_time(self.row_bytes)
+        last = self.shape[0] if self.last is None else self.last
+        start, size, pieces = self.first, 0, list[Any]()
+        positions = [self.records.names.index(name) for name in self.lists]
+        for batch in self.records.batches(positions, rows, self.first, last):
+            taken = 0
+            while taken < len(batch):
+                part = batch.slice(taken, rows - size)
+                pieces.append(self._matrix(part, start + size))
+                taken, size = taken + len(part), size + len(part)
+                if size == rows or start + size == last:
+                    yield Block(start, start + size, sp.csr_array(sp.vstack(pieces, format="csr")))
+                    start, size, pieces = start + size, 0, []
+
+    def _matrix(self, batch: Any, first: int) -> Any:
+        pa = load_pyarrow()
+        where, what = batch.column(self.lists[0]), batch.column(self.lists[1])
+        lengths, others = (np.asarray(pa.compute.list_value_length(x).fill_null(0)) for x in (where, what))
+        if np.any(lengths != others):
+            row = first + int(np.argmax(lengths != others)) + 1
+            raise SourceError(
+                f"row {row} has {self.lists[0]!r} and {self.lists[1]!r} of unlike length.", path=self.path
+            )
+        index, values = np.array(where.flatten()), np.array(arrow_numbers(what.flatten(), self.lists[1]))
+        begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        outside = (index < 0) | (index >= self.shape[1])
+        if outside.any():
+            row, column = int(np.searchsorted(begins, np.argmax(outside), "right")), index[int(np.argmax(outside))]
+            told = f"row {first + row} names the column {column}, counted from 0, and there are {self.shape[1]}."
+            raise SourceError(told, path=self.path)
+        matrix = sp.csr_array((values, index, begins), shape=(len(lengths), self.shape[1]))
+        matrix.sum_duplicates()
+        return matrix
 
 
 def open_tabular(path: Path, dataset: str | None = None) -> Source:

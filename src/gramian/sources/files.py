@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -135,6 +136,36 @@ def split_dataset(name: str, dataset: str | None) -> tuple[str, str | None]:
     return file, key
 
 
+POSTGRESQL = ("postgresql://", "postgres://")
+ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
+
+
+def find_address(name: str | os.PathLike[str]) -> str:
+    """Return a name as an address, ``scheme://…``, whose slashes a ``Path`` makes one; "" where it is a file's.
+
+    Examples
+    --------
+    >>> find_address("s3://bucket/x.npy"), find_address(Path("postgresql://me@host/shop")), find_address("C:/x.npy")
+    ('s3://bucket/x.npy', 'postgresql://me@host/shop', '')
+    """
+    text = os.fspath(name)
+    found = ADDRESS.fullmatch(text)
+    if found is None or Path(found[1] + ":").exists():
+        return ""
+    return text if "://" in text else f"{found[1]}:{'///' if found[1] in ('file', 'local') else '//'}{found[2]}"
+
+
+def hide_password(address: str) -> str:
+    """Return an address without the password in it, for messages and files of results.
+
+    Examples
+    --------
+    >>> hide_password("postgresql://me:secret@host/shop"), hide_password("postgresql://host/shop?password=a&user=me")
+    ('postgresql://me@host/shop', 'postgresql://host/shop?password=…&user=me')
+    """
+    return re.sub(r"(?i)([?&][^=&]*password=)[^&]*", r"\1…", re.sub(r"(://[^/@:]*):[^/]*@", r"\1@", address))
+
+
 def content_of(head: bytes) -> str:
     """Return the suffix that suits a file's first bytes: ``.csv`` for any text, ``""`` where nothing is known."""
     for signature, suffix in SIGNATURES.items():
@@ -229,31 +260,87 @@ def spool_query(database: Path, sql: str) -> Iterator[Spool]:
     """Give the rows of a query as a Parquet file, so that they are the same in every pass.
 
     The database is opened for reading alone, and its rows go to the file in batches. The SHA-256 is that of the
-    database and the query. The file is removed where the block fails; else the block says what it is kept for.
+    database and the query; of a server, of the rows and the query. The file is removed where the block fails; else the
+    block says what it is kept for.
 
     Parameters
     ----------
     database : Path
-        A file of DuckDB; ``:memory:`` for a query that names its files itself.
+        A file of DuckDB; ``:memory:`` for a query that names its files itself; the address of a PostgreSQL server.
     sql : str
         One statement that gives rows.
     """
-    (duckdb,) = _load("sql", "Databases", "duckdb")
-    stored = str(database) != ":memory:"
-    if stored and not database.is_file():
-        raise FileNotFoundError(f"{database}: no such file.")
     path = Path(tempfile.mkdtemp(prefix="gramian-"), "query.parquet")
+    address = find_address(database)
     try:
-        try:
-            with duckdb.connect(str(database), read_only=stored) as connection:
-                connection.sql(sql.strip().rstrip(";")).write_parquet(str(path))
-        except (duckdb.Error, AttributeError) as error:  # a statement without rows gives nothing to write
-            raise SourceError(f"the query gives no table: {' '.join(str(error).split())}", path=database) from error
-        known = (checksum(database) if stored else "") + sql
+        if address:
+            _write_postgresql(address, sql, path)
+            known = checksum(path) + sql
+        else:
+            known = _write_duckdb(database, sql, path) + sql
         yield Spool(path, hashlib.sha256(known.encode()).hexdigest())
     except BaseException:
         shutil.rmtree(path.parent, ignore_errors=True)
         raise
+
+
+def _write_duckdb(database: Path, sql: str, path: Path) -> str:
+    """Write what a query gives to a Parquet file, and return the checksum of the database."""
+    (duckdb,) = _load("sql", "Databases", "duckdb")
+    stored = str(database) != ":memory:"
+    if stored and not database.is_file():
+        raise FileNotFoundError(f"{database}: no such file.")
+    try:
+        with duckdb.connect(str(database), read_only=stored) as connection:
+            connection.sql(sql.strip().rstrip(";")).write_parquet(str(path))
+    except (duckdb.Error, AttributeError) as error:  # a statement without rows gives nothing to write
+        raise SourceError(f"the query gives no table: {' '.join(str(error).split())}", path=database) from error
+    return checksum(database) if stored else ""
+
+
+def _write_postgresql(address: str, sql: str, path: Path) -> None:
+    """Write what a query gives to a Parquet file, in a transaction that cannot write."""
+    if not address.startswith(POSTGRESQL):
+        text = f"queries go to a DuckDB file or a PostgreSQL server ({POSTGRESQL[0]}…)."
+        raise SourceError(text, path=hide_password(address))
+    pa = load_pyarrow("Results of PostgreSQL")
+    (dbapi,) = _load("postgresql", "PostgreSQL databases", "adbc_driver_postgresql.dbapi")
+    try:
+        with dbapi.connect(address) as connection, connection.cursor() as cursor:
+            cursor.execute("set transaction read only")
+            cursor.execute(sql.strip().rstrip(";"))
+            reader = cursor.fetch_record_batch()
+            if not reader.schema.names:
+                raise SourceError("the query gives no table: the statement has no rows.")
+            batches = decode_numerics(reader)
+            with pa.parquet.ParquetWriter(path, next(batches)) as file:
+                for batch in batches:
+                    file.write_batch(batch)
+    except (dbapi.Error, pa.ArrowException, OSError) as error:
+        text = f"the query gives no table: {' '.join(str(error).split())}"
+        raise SourceError(text.replace(address, hide_password(address)), path=hide_password(address)) from error
+    except SourceError as error:
+        error.path = hide_password(address)
+        raise
+
+
+def decode_numerics(reader: Any) -> Iterator[Any]:
+    """Yield the schema, then the batches, with PostgreSQL's ``numeric``, which ADBC hands over as text, in float64."""
+    pa = load_pyarrow()
+    schema = reader.schema
+    told = [b"numeric" in (f.metadata or {}).get(b"ADBC:postgresql:typname", b"") for f in schema]
+    if not any(told):
+        yield schema
+        yield from reader
+        return
+    changed = [pa.field(f.name, pa.float64()) if t else f for f, t in zip(schema, told, strict=True)]
+    yield (changed := pa.schema(changed))
+    for batch in reader:
+        columns = [
+            getattr(column, "storage", column).cast(pa.float64()) if t else column
+            for column, t in zip(batch.columns, told, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=changed)
 
 
 @contextmanager
@@ -300,6 +387,11 @@ def load_pyarrow(what: str = "Parquet and Feather files") -> Any:
 def load_calamine() -> Any:
     """Return python-calamine."""
     return _load("tables", "Excel and OpenDocument tables", "python_calamine")[0]
+
+
+def load_fsspec() -> Any:
+    """Return fsspec."""
+    return _load("remote", "Addresses such as s3://…", "fsspec", "fsspec.core")[0]
 
 
 def load_h5py() -> Any:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.io
 import scipy.sparse as sp
 
+from gramian.sources.addresses import as_path
 from gramian.sources.arrays import DenseSource, SparseSource
 from gramian.sources.base import Block, Source, naming, read_ahead, reading, rows_at_a_time
 from gramian.sources.errors import Argument, SourceError
@@ -50,7 +51,7 @@ class NpySource(Source):
     resident = False
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = path = Path(path)
+        self.path = path = as_path(path)
         with naming(path), path.open("rb") as file:
             with reading(path, "a readable .npy file"):
                 shape, self.fortran, dtype = _read_header(file)
@@ -93,7 +94,7 @@ class NpySource(Source):
 
             yield from read_ahead(spans, read)
 
-    def _fill(self, file: io.FileIO, out: npt.NDArray[Any], position: int) -> None:
+    def _fill(self, file: Any, out: npt.NDArray[Any], position: int) -> None:
         view = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         file.seek(position)
         while view:

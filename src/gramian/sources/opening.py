@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array
 
 from gramian.compute.devices import to_device, to_numpy
-from gramian.sources.anndata import open_h5ad
+from gramian.sources.addresses import as_address, as_path, is_several_names, must_fetch, open_fetched
+from gramian.sources.anndata import open_h5ad, open_zarr_or_anndata
 from gramian.sources.arrays import (
     DenseSource,
     SparseSource,
@@ -25,7 +27,7 @@ from gramian.sources.arrays import (
     to_numbers,
 )
 from gramian.sources.base import Block, MappedSource, Source, naming, reading
-from gramian.sources.columns import open_tabular, refuse_dataset
+from gramian.sources.columns import SparseListsSource, open_tabular, refuse_dataset
 from gramian.sources.dask_arrays import DaskSource, is_dask
 from gramian.sources.errors import SourceError
 from gramian.sources.files import (
@@ -43,7 +45,7 @@ from gramian.sources.hdf5 import open_hdf5
 from gramian.sources.npy import MemmapSource, NpySource, open_mtx, open_npz
 from gramian.sources.parts import PartsSource, is_pattern, list_parts
 from gramian.sources.streams import is_stream, open_stream
-from gramian.sources.zarr import is_zarr, open_zarr
+from gramian.sources.zarr import is_zarr
 
 # A new format is a line here: a file of one table, or one of several that are chosen by name.
 READERS: dict[str, Callable[[Path], Source]] = {
@@ -58,8 +60,8 @@ CONTAINERS: dict[str, Callable[[Path, str | None], Source]] = {
     ".h5": open_hdf5,
     ".hdf5": open_hdf5,
     ".h5ad": open_h5ad,
-    ".zarr": open_zarr,
-    ".zip": open_zarr,
+    ".zarr": open_zarr_or_anndata,
+    ".zip": open_zarr_or_anndata,
 }
 
 
@@ -148,11 +150,13 @@ def _open(data: Any, dataset: str | None) -> Source:
 def open_file(name: str, dataset: str | None = None) -> Source:
     """Open a file by how its name ends; a pattern or a folder of files as one table."""
     name, dataset = split_dataset(name, dataset)
-    path = Path(name)
-    if dataset is None and is_genotype_name(name):
-        return open_genotypes(name)
+    path = as_path(name)
+    if as_address(path) is None and dataset is None and is_genotype_name(str(path)):
+        return open_genotypes(str(path))
     if is_several(path):
-        return PartsSource(list_files(name), lambda part: open_file(str(part), dataset))
+        return PartsSource(list_files(path), partial(_open_part, dataset))
+    if must_fetch(path):
+        return open_fetched(path, dataset, open_file)
     suffix = check_file(path)
     with reading(path, describe_kind(suffix)):
         if suffix in CONTAINERS:
@@ -161,14 +165,68 @@ def open_file(name: str, dataset: str | None = None) -> Source:
         return _check_blocks(READERS[suffix](path), path)
 
 
+def open_sparse_parquet(
+    path: str | os.PathLike[str],
+    *,
+    indices: str = "indices",
+    values: str = "values",
+    columns: int | Sequence[str] | None = None,
+) -> Source:
+    """Open a sparse table in Parquet: each row two lists, of the columns that are stored and of their values.
+
+    So are cells × genes often published: a list of genes and a list of counts for each cell. Blocks stay sparse.
+
+    Parameters
+    ----------
+    path : path-like
+        A file, a folder of files, or a pattern such as ``"cells/*.parquet"``.
+    indices, values : str
+        Which columns of the file the lists are. Indices count from 0.
+    columns : int or sequence of str, optional
+        How many columns the table has, or what they are called; the largest index that the files' statistics tell,
+        and one, where not given.
+
+    Examples
+    --------
+    >>> import tempfile, gramian
+    >>> from gramian.sources import open_sparse_parquet, write_parquet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lists = {"indices": [[0, 2], [], [1]], "values": [[5.0, 1.0], [], [2.0]]}
+    ...     write_parquet(f"{folder}/x.parquet", lists)
+    ...     open_sparse_parquet(f"{folder}/x.parquet").to_array().toarray()
+    array([[5., 0., 1.],
+           [0., 0., 0.],
+           [0., 2., 0.]])
+    """
+    place = as_path(path)
+    names = None if columns is None or isinstance(columns, int) else [str(name) for name in columns]
+    count = columns if isinstance(columns, int) or columns is None else len(columns)
+    files = list_files(place) if is_several(place) else [place]
+    if count is None:
+        count = max(SparseListsSource(file, indices, values).shape[1] for file in files)
+    open_part = partial(_open_lists, indices, values, count, names)
+    return open_part(files[0]) if len(files) == 1 else PartsSource(files, open_part)
+
+
+def _open_lists(indices: str, values: str, count: int, names: list[str] | None, path: Path) -> Source:
+    if check_file(path) != ".parquet":
+        raise SourceError("no Parquet file.", path=path)
+    return SparseListsSource(path, indices, values, count, names)
+
+
+def _open_part(dataset: str | None, part: Path) -> Source:
+    return open_file(os.fspath(part), dataset)
+
+
 def is_several(path: Path) -> bool:
     """Whether a name stands for several files: a pattern, or a folder that is no Zarr store."""
-    return is_pattern(str(path)) or (path.is_dir() and not is_zarr(path))
+    pattern = is_pattern(str(path)) if as_address(path) is None else is_several_names(path)
+    return pattern or (path.is_dir() and not is_zarr(path))
 
 
-def list_files(name: str) -> list[Path]:
+def list_files(name: str | Path) -> list[Path]:
     """Return the files that a pattern or a folder stands for, in natural order."""
-    return list_parts(name, (*READERS, *CONTAINERS), is_zarr)
+    return list_parts(as_path(name), (*READERS, *CONTAINERS), is_zarr)
 
 
 def _check_blocks(source: Source, path: str | os.PathLike[str]) -> Source:

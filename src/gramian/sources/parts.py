@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from gramian.sources.addresses import as_address, list_addresses
 from gramian.sources.base import Block, Source, memory_budget, rows_at_a_time
 from gramian.sources.errors import SourceError
 
@@ -28,23 +30,28 @@ def is_pattern(name: str) -> bool:
     return glob.has_magic(name) and not Path(name).exists()
 
 
-def list_parts(name: str, suffixes: tuple[str, ...], is_part: Callable[[Path], bool]) -> list[Path]:
+def list_parts(name: Path, suffixes: tuple[str, ...], is_part: Callable[[Path], bool]) -> list[Path]:
     """Return the files that a pattern or a folder stands for, in natural order: ``part-2`` is before ``part-10``.
 
     Parameters
     ----------
-    name : str
+    name : Path or Address
         A pattern, in which ``**`` stands for any folders, or a folder, of which every readable file is a part.
     suffixes : tuple of str
         Of files that can be read; in a folder the others are passed over, and so are hidden files.
     is_part : callable
         Whether a folder is a part by itself, as a Zarr store is.
     """
-    found = [Path(path) for path in glob.glob(name, recursive=True)] if glob.has_magic(name) else Path(name).iterdir()
+    magic = glob.has_magic(os.fspath(name))
+    found: Iterable[Path]
+    if (address := as_address(name)) is not None:
+        found = list_addresses(address)
+    else:
+        found = [Path(path) for path in glob.glob(str(name), recursive=True)] if magic else name.iterdir()
     shown = [path for path in found if not path.name.startswith((".", "_"))]
-    parts = [p for p in shown if is_part(p) or (not p.is_dir() and (glob.has_magic(name) or p.name.endswith(suffixes)))]
+    parts = [p for p in shown if is_part(p) or (not p.is_dir() and (magic or p.name.endswith(suffixes)))]
     if not parts:
-        what = "the pattern matches no file" if glob.has_magic(name) else "the folder holds no table that is read"
+        what = "the pattern matches no file" if magic else "the folder holds no table that is read"
         raise SourceError(f"{what}. Files that end in {', '.join(suffixes)} are read.", path=name)
     kinds = sorted({path.suffix.lower() for path in parts})
     if len(kinds) > 1:
@@ -52,7 +59,9 @@ def list_parts(name: str, suffixes: tuple[str, ...], is_part: Callable[[Path], b
         raise SourceError(text, path=name)
 
     def natural(path: Path) -> list[tuple[bool, int | str]]:
-        return [(text.isdigit(), int(text) if text.isdigit() else text) for text in DIGITS.split(str(path)) if text]
+        return [
+            (text.isdigit(), int(text) if text.isdigit() else text) for text in DIGITS.split(os.fspath(path)) if text
+        ]
 
     return sorted(parts, key=natural)
 

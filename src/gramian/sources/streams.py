@@ -17,7 +17,7 @@ from gramian.sources.arrays import DenseSource
 from gramian.sources.base import Source, memory_budget
 from gramian.sources.columns import WORDS, arrow_kind, arrow_numbers, is_single
 from gramian.sources.errors import SourceError
-from gramian.sources.files import load_pyarrow
+from gramian.sources.files import decode_numerics, load_pyarrow
 from gramian.sources.npy import NpySource
 
 HEADER_BYTES = 128
@@ -141,8 +141,7 @@ def _batches(data: Any) -> Iterator[Any]:
     else:
         reader = data.to_reader() if isinstance(data, pa.dataset.Scanner) else data.scanner().to_reader()
     with reader:
-        yield reader.schema
-        yield from reader
+        yield from decode_numerics(reader)
 
 
 def _npy_header(dtype: np.dtype[Any], rows: int, columns: int) -> bytes:

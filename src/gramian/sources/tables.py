@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gramian.sources.anndata import read_h5ad
+from gramian.sources.addresses import as_path, must_fetch, spool_file
+from gramian.sources.anndata import is_annotated, read_h5ad
 from gramian.sources.arrays import DenseSource, SparseSource, column_values, map_source, select
 from gramian.sources.base import Block, Source, naming
 from gramian.sources.columns import (
@@ -29,7 +30,16 @@ from gramian.sources.columns import (
     refuse_text_options,
 )
 from gramian.sources.errors import Argument, SourceError
-from gramian.sources.files import TABULAR, checksum, checksum_of_files, split_dataset, spool_query, spool_standard_input
+from gramian.sources.files import (
+    TABULAR,
+    checksum,
+    checksum_of_files,
+    find_address,
+    hide_password,
+    split_dataset,
+    spool_query,
+    spool_standard_input,
+)
 from gramian.sources.marks import MissingMarks, find_suspects
 from gramian.sources.opening import check_file, is_several, list_files, open_file
 from gramian.sources.parts import PartsSource
@@ -41,6 +51,7 @@ Mask = npt.NDArray[np.bool_]
 MISSING_RULES = ("keep", "refuse", "drop", "mean")
 MOST_SUMMED = 100_000  # rows whose sums are compared with the last one
 SUMMED = {"sums": 1e-4, "means": 1e-6}  # of the sum, or mean, of absolute values: cells are shown rounded
+ANNOTATED = (".h5ad", ".zarr", ".zip")  # names of what may hold AnnData
 BLOCKWISE = "read in blocks: missing cells are not counted beforehand"
 
 
@@ -186,7 +197,7 @@ def read_table(
         Which array of a file that holds several, or which sheet of a workbook; the first that is not empty of these.
     sql : str, optional
         The query that gives the table, where the file is a DuckDB database (``":memory:"`` for none: queries may name
-        files, ``"select * from 'logs/*.parquet'"``). It is run once.
+        files, ``"select * from 'logs/*.parquet'"``), or the address of a PostgreSQL server. It is run once.
     like : sequence of str, optional
         The columns of numbers of an earlier table (its ``names``), to be read from this file in that order, with the
         same levels of text columns. What is not there is refused by name; a level that was not there is a missing cell.
@@ -229,9 +240,15 @@ def read_table(
         with spool_query(Path(path), sql) as query:
             table = _read(query.path, choice, text, dataset, missing, keep_empty)
             query.keep_for(table.source)
-            return replace(table, path=Path(path), sha256=query.sha256)
+            return replace(table, path=Path(hide_password(find_address(path)) or path), sha256=query.sha256)
     name, dataset = split_dataset(os.fspath(path), dataset)
-    return _read(Path(name), choice, text, dataset, missing, keep_empty)
+    place = as_path(name)
+    if must_fetch(place):
+        with spool_file(place) as copy:
+            table = _read(copy.path, choice, text, dataset, missing, keep_empty)
+            copy.keep_for(table.source)
+            return replace(table, path=Path(str(place)), sha256=copy.sha256)
+    return _read(place, choice, text, dataset, missing, keep_empty)
 
 
 def _read(
@@ -239,7 +256,7 @@ def _read(
 ) -> Table:
     """Take the file apart, leave out or refuse rows without a target, and do with missing cells what is asked."""
     several = is_several(path)
-    files = list_files(str(path)) if several else [path]
+    files = list_files(path) if several else [path]
     with naming(path):
         parts = _several_parts(files, choice, text, dataset) if several else _file_parts(path, choice, text, dataset)
         keys: dict[str, npt.NDArray[Any]] = {"row": np.arange(1, parts.source.shape[0] + 1)}
@@ -311,7 +328,7 @@ def _file_parts(path: Path, choice: ColumnChoice, text: dict[str, Any], dataset:
             parts = _tabular_parts(path, suffix, choice, text, dataset)
         else:
             refuse_text_options(suffix, text)
-            parts = _h5ad_parts(path, choice, dataset) if suffix == ".h5ad" else _array_parts(path, choice, dataset)
+            parts = (_h5ad_parts if suffix in ANNOTATED and is_annotated(path) else _array_parts)(path, choice, dataset)
         return _without_marks(parts, choice.marks) if choice.marks else parts
 
 
@@ -574,7 +591,10 @@ def _find_sums(X: npt.NDArray[Any]) -> str:
         return ""
     varies = varies[seen]
     above, last, counts = above[:, seen], last[seen], (~np.isnan(above[:, seen])).sum(axis=0)
-    total, size = np.nansum(above, axis=0), np.nansum(np.abs(above), axis=0)
+    with np.errstate(over="ignore"):  # sums beyond float64 are sums of nothing
+        total, size = np.nansum(above, axis=0), np.nansum(np.abs(above), axis=0)
+    if not np.isfinite(size).all():
+        return ""
     for word, found, error in (("sums", total, size), ("means", total / counts, size / counts)):
         if (
             np.all(np.abs(last - found) <= SUMMED[word] * error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian.sources.addresses import as_address
 from gramian.sources.base import Source, reading
 from gramian.sources.errors import SourceError
 from gramian.sources.files import load_zarr
@@ -26,7 +28,7 @@ def is_zarr(path: Path) -> bool:
     """Whether a folder or zip file holds a Zarr array or group."""
     if path.is_dir():
         return any((path / mark).exists() for mark in MARKS)
-    if not zipfile.is_zipfile(path):
+    if as_address(path) is not None or not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as file:
         return any(mark in file.namelist() for mark in MARKS)
@@ -36,7 +38,12 @@ def is_zarr(path: Path) -> bool:
 def open_store(path: Path) -> Iterator[Any]:
     """Open what is in the folder or zip file: an array or a group."""
     zarr = load_zarr()
-    store = zarr.storage.LocalStore(path, read_only=True) if path.is_dir() else zarr.storage.ZipStore(path, mode="r")
+    if as_address(path) is not None:
+        store = zarr.storage.FsspecStore.from_url(os.fspath(path), read_only=True)
+    elif path.is_dir():
+        store = zarr.storage.LocalStore(path, read_only=True)
+    else:
+        store = zarr.storage.ZipStore(path, mode="r")
     try:
         with reading(path, "a readable Zarr store"):
             yield zarr.open(store, mode="r")
@@ -76,11 +83,15 @@ def open_zarr(path: Path, dataset: str | None = None) -> Source:
         raise SourceError(f"no Zarr array or group is in it (none of {', '.join(MARKS)}).")
     with open_store(path) as root:
         name = choose_dataset(_tables(root), dataset, "array")
-        array = root if name == WHOLE else root[name]
-        shape = (int(array.shape[0]), int(array.shape[1]))
-        source = ZarrSource(path, name, shape, np.dtype(array.dtype), int(array.chunks[0]))
-        _warn_of_absent_chunks(path, "" if name == WHOLE else name, array)
+        source = zarr_source(path, name, root if name == WHOLE else root[name])
     return source.load()
+
+
+def zarr_source(path: Path, name: str, array: Any) -> ZarrSource:
+    """Return the source of an opened array; chunks that are not stored are warned of."""
+    shape = (int(array.shape[0]), int(array.shape[1]))
+    _warn_of_absent_chunks(path, "" if name == WHOLE else name, array)
+    return ZarrSource(path, name, shape, np.dtype(array.dtype), int(array.chunks[0]))
 
 
 def _warn_of_absent_chunks(path: Path, name: str, array: Any) -> None:
@@ -92,7 +103,9 @@ def _warn_of_absent_chunks(path: Path, name: str, array: Any) -> None:
         return
     sizes = getattr(array, "shards", None) or array.chunks
     grid = [-(-n // size) for n, size in zip(array.shape, sizes, strict=True)]
-    if path.is_dir():
+    if (address := as_address(path)) is not None:
+        stored = set(address.list_files())
+    elif path.is_dir():
         stored = {file.relative_to(path).as_posix() for file in (path / name).rglob("*")}
     else:
         with zipfile.ZipFile(path) as file:
