@@ -174,17 +174,18 @@ def cohort(folder: Path, people: int, snps: int) -> Path:
     return path
 
 
-def measured(bed: Path, step: StepOfCohort, times: int, threads: int) -> tuple[Run, Run | None, str]:
+def measured(bed: Path, step: StepOfCohort, times: int, threads: int, compare: bool) -> tuple[Run, Run | None, str]:
     """Ours, and plink2's if it is there, each the fastest of some runs, and whether their lists are the same."""
     here, there = bed.with_name("ours"), bed.with_name("theirs")
     named = {"FILE": str(bed), "OUT": str(here), "OUT.results": f"{here}.results"}
     command = [sys.executable, "-m", "gramian", *(named.get(word, word) for word in step.ours), "--force"]
     command += ["--threads", str(threads)]
     theirs = ["plink2", "--bfile", str(bed.with_suffix("")), *step.theirs, "--threads", str(threads)]
+    compare = compare and shutil.which("plink2") is not None
     ours_all, theirs_all = [], []
     for _ in range(times):  # in turns: what else the machine does befalls both
         ours_all.append(run("gramian", command, here))
-        if shutil.which("plink2"):
+        if compare:
             theirs_all.append(run("plink2", [*theirs, "--out", str(there)], there))
     ours = min(ours_all, key=lambda found: found.seconds)
     peer = min(theirs_all, key=lambda found: found.seconds) if theirs_all else None
@@ -193,20 +194,21 @@ def measured(bed: Path, step: StepOfCohort, times: int, threads: int) -> tuple[R
         for mine, other in (step.lists if peer else ())
     ]
     verdict = ("equal" if all(same) else "NOT equal") if same else ""
-    print(
-        f"{step.name}: {ours.seconds:.1f} s" + (f", plink2 {peer.seconds:.1f} s {verdict}" if peer else ""), flush=True
-    )
+    for found in (ours, peer):
+        if found is not None:
+            said = f"{found.name} {found.seconds:.2f} s, CPU {found.processor:.2f} s, {found.megabytes:.0f} MB"
+            print(f"{step.name}: {said} {verdict}", flush=True)
     return ours, peer, verdict
 
 
-def cohort_table(bed: Path, names: list[str], times: int, threads: int) -> list[str]:
+def cohort_table(bed: Path, names: list[str], times: int, threads: int, compare: bool) -> list[str]:
     """A row for each step: seconds of the wall and of processors, memory, and the ratio of the times."""
     lines = [
         "| step | gramian: s, CPU s, MB | plink2: s, CPU s, MB | plink2 ÷ gramian, s; CPU s | lists |",
         "|---|---|---|---|---|",
     ]
     for name in names:
-        ours, peer, verdict = measured(bed, STEPS[name], times, threads)
+        ours, peer, verdict = measured(bed, STEPS[name], times, threads, compare)
         cells = [
             f"{found.seconds:.2f}, {found.processor:.2f}, {found.megabytes:.0f}" if found else ""
             for found in (ours, peer)
@@ -214,6 +216,22 @@ def cohort_table(bed: Path, names: list[str], times: int, threads: int) -> list[
         ratio = f"{peer.seconds / ours.seconds:.1f}; {peer.processor / ours.processor:.1f}" if peer else ""
         lines.append(f"| {STEPS[name].name} | {cells[0]} | {cells[1]} | {ratio} | {verdict} |")
     return lines
+
+
+def compile_loops() -> str:
+    """Compile our loops before anything is measured, and say how long that took: it is done once on each machine."""
+    code = (
+        "import time, numpy as np; from gramian.compute import bits; bits.LONG = 0.0; start = time.perf_counter()\n"
+        "assert bits.compiled_loops(1.0) is not None\n"
+        "from gramian.genetics import king, prune; from gramian.sources.plink import Genotypes\n"
+        "G = Genotypes.from_calls(np.random.default_rng(0).integers(0, 3, (200, 60)))\n"
+        "king(G, least=0.1), king(G), prune(G), prune(G, order='plink1'), G.counts()\n"
+        "print(f'{time.perf_counter() - start:.1f}')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return "Numba is not installed: no loops were compiled."
+    return f"Our loops were compiled before, or found compiled, in {done.stdout.strip()} s."
 
 
 def measure_cohorts(args: Any) -> int:
@@ -225,12 +243,12 @@ def measure_cohorts(args: Any) -> int:
         "",
         "; ".join(versions()) + ".",
     ]
-    lines += ["", f"Machine: {describe()}; {probe()}.", "", *args.note]
+    lines += ["", f"Machine: {describe()}; {probe()}.", "", " ".join([compile_loops(), *args.note])]
     for shape in args.cohort:
         people, snps = map(int, shape.lower().split("x"))
         bed = cohort(args.folder, people, snps)
         bed.read_bytes()  # into the page cache, for both alike
-        table = cohort_table(bed, args.steps or list(STEPS), args.times, args.threads)
+        table = cohort_table(bed, args.steps or list(STEPS), args.times, args.threads, not args.ours_alone)
         threads = f"{args.threads} thread{'s' * (args.threads > 1)} each"
         lines += ["", f"## {people:,} × {snps:,}, {threads}, fastest of {args.times}", "", *table]
     out = ROOT / "bench" / "results" / f"genotypes-{datetime.now(UTC):%Y-%m-%d}.md"
@@ -290,6 +308,7 @@ def main(argv: list[str] | None = None) -> int:
     made.add_argument("--steps", action="append", choices=list(STEPS), help="of --cohort; all unless given")
     made.add_argument("--times", type=int, default=1, help="runs of each step of --cohort, of which the fastest counts")
     made.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of each program in --cohort")
+    made.add_argument("--ours-alone", action="store_true", help="of --cohort: without plink2, which may take long")
     made.add_argument("--note", action="append", default=[], help="a line for the results")
     args = made.parse_args(argv)
     if args.worker:

@@ -188,6 +188,16 @@ def test_an_ended_analysis_is_resumed_with_the_same_bits(cohort, found, tmp_path
         analyse_cohort(cohort, GenotypePCA(6, random_state=0), king_cutoff=0.1)
 
 
+def test_workers_find_the_same(cohort, found):
+    with gramian.cluster("processes[2]"):
+        there = analyse_cohort(cohort, GenotypePCA(6, random_state=0))
+    assert there.table() == found.table()
+    for name in ("scores", "fitted", "related", "outlying", "snps"):
+        assert np.array_equal(getattr(there, name), getattr(found, name))
+    assert found.kinship is not None
+    assert np.array_equal(there.kinship.kinship, found.kinship.kinship)
+
+
 def test_progress_never_runs_backwards(cohort):
     seen = []
     analyse_cohort(cohort, GenotypePCA(3), progress=lambda done, total, message: seen.append((done, total, message)))

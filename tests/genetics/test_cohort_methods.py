@@ -141,13 +141,24 @@ def test_relate_equals_its_formula() -> None:
     training = rng.random(40) < 0.8
     V = np.column_stack([np.ones(40), scores])
     seen = calls >= 0
-    mean = np.sum(calls * seen, axis=1, where=training) / np.sum(seen, axis=1, where=training)
+    mean = np.sum(calls * seen, axis=1) / np.sum(seen, axis=1)
     filled = np.where(seen, calls, mean[:, None])
     mu = 0.5 * filled[:, training] @ V[training] @ np.linalg.inv(V[training].T @ V[training]) @ V.T
     use = seen & (mu >= 0.01) & (mu <= 0.99)
     rest, spread = np.where(use, calls - 2 * mu, 0), np.sqrt(np.where(use, mu * (1 - mu), 0))
-    found = pc_relate(Genotypes.from_calls(calls.astype(int)), scores, training=training)
-    assert_allclose(found, (rest.T @ rest) / (4 * spread.T @ spread), atol=1e-5)
+    G = Genotypes.from_calls(calls.astype(int))
+    found = pc_relate(G, scores, training=training, small_sample=False)
+    want = (rest.T @ rest) / (4 * spread.T @ spread)
+    assert_allclose(found, want, atol=1e-5)
+    # the correction of GENESIS: pairs with themselves are inbreeding coefficients, each component in its turn
+    pairs = [(i, j) for i in range(40) for j in range(i, 40)]
+    value = np.array([2 * want[i, i] - 1 if i == j else want[i, j] for i, j in pairs])
+    for v in scores.T:
+        product = np.array([v[i] * v[j] for i, j in pairs])
+        value -= np.polyval(np.polyfit(product[value < 2**-5.5], value[value < 2**-5.5], 1), product)
+    for (i, j), each in zip(pairs, value, strict=True):
+        want[i, j] = want[j, i] = (1 + each) / 2 if i == j else each
+    assert_allclose(pc_relate(G, scores, training=training), want, atol=1e-5)
 
 
 def test_relate_sees_parents_through_structure() -> None:

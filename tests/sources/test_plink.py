@@ -143,6 +143,13 @@ def test_empty_fields_between_tabs_are_missing_names(tmp_path: Path) -> None:
     ]
 
 
+def test_alleles_that_are_several_are_counted() -> None:
+    snps = Snps.numbered(3)
+    snps.a1[1] = "A,T"
+    (note,) = Genotypes.from_calls([[0, 1]] * 3, Samples.numbered(2), snps).notes
+    assert note.startswith("1 SNPs name several alleles as one: snp2.")
+
+
 def test_samples_named_twice_or_not_at_all_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.fam"
     path.write_text("F a 0 0 1 1\nF a 0 0 1 1\nG a 0 0 1 1\nG 0 0 0 1 1\n")

@@ -80,7 +80,8 @@ AUTOSOMES = [str(i) for i in range(1, 23)]
 
 def is_autosomal(snps: Snps) -> npt.NDArray[np.bool_]:
     """Which SNPs lie on chromosomes 1 to 22."""
-    return np.asarray(np.isin(snps.chromosome.astype(str), AUTOSOMES))
+    known = frozenset(AUTOSOMES)
+    return np.fromiter((name in known for name in snps.chromosome), np.bool_, len(snps.chromosome))
 
 
 def as_genotypes(X: Any) -> Genotypes:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.bits import compiled_loops, hide, pad_to_words, shared_sums
+from gramian.compute.executor import HERE, current_executor
 from gramian.compute.genotypes import Decoder
 from gramian.compute.threads import parallel_each
 from gramian.genetics.filters import genome_order
@@ -149,6 +150,8 @@ class LdPruning:
 
 def refuse_repeated_ids(snps: Snps) -> None:
     """Raise where SNPs share an id."""
+    if len(set(snps.id)) == len(snps.id):
+        return
     twice = [f"{name} ({times} times)" for name, times in Counter(snps.id).items() if times > 1]
     if twice:
         raise ValueError(
@@ -220,57 +223,75 @@ def prune(
     window = Window.read(window)
     check_choice("order", order, ORDERS)
     view, runs, snps = _prepare(source, window, step, r2, least_founders)
-    loops = compiled_loops(view.shape[0] * view.shape[1] * SECONDS)
+    return _remove_by_run(source, view, runs, snps, _prune_run, progress, window, step, r2, order)
 
-    def prune_run(start: int, stop: int) -> Mask:
-        m, position = stop - start, view.snps.position[start:stop]
-        starts = np.arange(0, m, step)  # of the windows
-        if window.kb:
-            ends = np.searchsorted(position, position[starts] + int(1000 * window.size), side="right")
-        else:
-            ends = np.minimum(starts + int(window.size), m)
-        entered = np.searchsorted(ends, np.arange(m), side="right")  # the first window that holds each SNP
-        first = starts[entered]  # the SNP at which that window starts
-        removed = bytearray((~snps.varies[start:stop]).tobytes())
-        gone = np.frombuffer(removed, dtype=np.bool_)
-        if loops is not None:
-            decide = loops.prune_backwards if order == "plink2" else loops.prune_forwards
-            for planes, sums, which, begin in _enter(loops, view, start, stop, entered, first, gone):
-                decide(planes, sums, which, begin, entered, first, snps.major[start:stop], gone, view.shape[0], r2)
-            return gone.copy()
-        major = snps.major[start:stop].tolist()
-        for compare in _comparisons(view, snps, start, stop, entered, first):
-            i, j = compare(gone, r2)
-            if order == "plink2":
-                # Every SNP that enters, from the end of its window backwards, is held against those before it that are
-                # left, the nearest first: until it goes itself, else they go. One that has gone is held against them
-                # too.
-                ranks, over = np.lexsort((-i, -j, entered[j])), -1
-                for a, b in zip(i[ranks].tolist(), j[ranks].tolist(), strict=True):
-                    if b == over or removed[a]:
-                        continue
-                    if major[a] <= major[b] * TIE:
-                        removed[b], over = 1, b
-                    else:
-                        removed[a] = 1
-                continue
-            # Every SNP loses or wins against at most one later SNP in a round; rounds go on until none is removed.
-            ranks = np.lexsort((j, i, entered[j]))
-            a, b, of = i[ranks], j[ranks], entered[j[ranks]]
-            cuts = np.flatnonzero(np.diff(of)) + 1
-            for pairs in np.split(np.stack([a, b], axis=1), cuts):
-                left = pairs.tolist()
-                while left:
-                    over = -1
-                    for x, y in left:
-                        if x == over or removed[x] or removed[y]:
-                            continue
-                        removed[x if major[x] > major[y] * TIE else y] = 1
-                        over = x
-                    left = [pair for pair in left if not (removed[pair[0]] or removed[pair[1]])]
+
+class _ChromosomeTask(NamedTuple):
+    """A chromosome: its SNPs, what is known of them, and what is asked."""
+
+    name: str
+    source: Any  # Genotypes, or a PackedShare in a worker
+    snps: _SnpMoments
+    position: npt.NDArray[np.int64]
+    window: Window
+    step: int
+    r2: float
+    order: str
+    rank: npt.NDArray[np.float64] | None
+    seconds: float  # that comparing takes without compiled loops, all chromosomes together
+
+    def __str__(self) -> str:
+        return f"Chromosome {self.name}"
+
+
+def _prune_run(run: _ChromosomeTask) -> Mask:
+    """Which SNPs of a chromosome go."""
+    view, snps, position, r2 = run.source, run.snps, run.position, run.r2
+    m, window, loops = len(position), run.window, compiled_loops(run.seconds)
+    starts = np.arange(0, m, run.step)  # of the windows
+    if window.kb:
+        ends = np.searchsorted(position, position[starts] + int(1000 * window.size), side="right")
+    else:
+        ends = np.minimum(starts + int(window.size), m)
+    entered = np.searchsorted(ends, np.arange(m), side="right")  # the first window that holds each SNP
+    first = starts[entered]  # the SNP at which that window starts
+    removed = bytearray((~snps.varies).tobytes())
+    gone = np.frombuffer(removed, dtype=np.bool_)
+    if loops is not None:
+        decide = loops.prune_backwards if run.order == "plink2" else loops.prune_forwards
+        for planes, sums, which, begin in _enter(loops, view, entered, first, gone):
+            decide(planes, sums, which, begin, entered, first, snps.major, gone, view.shape[0], r2)
         return gone.copy()
-
-    return _remove_by_run(source, view, runs, snps, prune_run, progress, window, step, r2, order)
+    major = snps.major.tolist()
+    for compare in _comparisons(view, snps, entered, first):
+        i, j = compare(gone, r2)
+        if run.order == "plink2":
+            # Every SNP that enters, from the end of its window backwards, is held against those before it that are
+            # left, the nearest first: until it goes itself, else they go. One that has gone is held against them too.
+            ranks, over = np.lexsort((-i, -j, entered[j])), -1
+            for a, b in zip(i[ranks].tolist(), j[ranks].tolist(), strict=True):
+                if b == over or removed[a]:
+                    continue
+                if major[a] <= major[b] * TIE:
+                    removed[b], over = 1, b
+                else:
+                    removed[a] = 1
+            continue
+        # Every SNP loses or wins against at most one later SNP in a round; rounds go on until none is removed.
+        ranks = np.lexsort((j, i, entered[j]))
+        a, b, of = i[ranks], j[ranks], entered[j[ranks]]
+        cuts = np.flatnonzero(np.diff(of)) + 1
+        for pairs in np.split(np.stack([a, b], axis=1), cuts):
+            left = pairs.tolist()
+            while left:
+                over = -1
+                for x, y in left:
+                    if x == over or removed[x] or removed[y]:
+                        continue
+                    removed[x if major[x] > major[y] * TIE else y] = 1
+                    over = x
+                left = [pair for pair in left if not (removed[pair[0]] or removed[pair[1]])]
+    return gone.copy()
 
 
 def _prepare(
@@ -323,28 +344,48 @@ def _remove_by_run(
     view: Genotypes,
     runs: list[tuple[str, int, int]],
     snps: _SnpMoments,
-    find_removed: Callable[[int, int], Mask],
+    find_removed: Callable[[_ChromosomeTask], Mask],
     progress: Progress | None,
-    *settings: Any,
+    window: Window,
+    step: int,
+    r2: float,
+    order: str,
+    rank: npt.NDArray[np.float64] | None = None,
 ) -> LdPruning:
-    """Go through the chromosomes, several at a time."""
+    """Go through the chromosomes, several at a time, here or by the workers of a cluster."""
     removed, placed = np.zeros(source.shape[1], np.bool_), np.asarray(source.snps.chromosome != "0", dtype=np.bool_)
-    total, done = int(placed.sum()), [0]
+    total, done, seconds = int(placed.sum()), [0], view.shape[0] * view.shape[1] * SECONDS
+    longest_first = sorted((run for run in runs if run[0] != "0"), key=lambda run: run[1] - run[2])
+    executor = current_executor()
+    away = executor is not HERE and view.has_address
 
-    def work(run: tuple[str, int, int]) -> None:
+    def describe(run: tuple[str, int, int]) -> _ChromosomeTask:
+        name, start, stop = run
+        part: Any = view.share_of_snps(start, stop) if away else view.select(snps=np.arange(start, stop))
+        known = snps.take(start, stop)
+        ranked = None if rank is None else rank[start:stop]
+        position = source.snps.position[start:stop]
+        return _ChromosomeTask(name, part, known, position, window, step, r2, order, ranked, seconds)
+
+    def keep(run: tuple[str, int, int], found: Mask) -> None:
         _, start, stop = run
-        removed[start:stop] = find_removed(start, stop)
+        removed[start:stop] = found
         done[0] += stop - start
         if progress is not None:
             progress(done[0], total, "SNPs")
 
-    longest_first = sorted((run for run in runs if run[0] != "0"), key=lambda run: run[1] - run[2])
-    if len(longest_first) > 1:
+    def work(run: tuple[str, int, int]) -> None:
+        keep(run, find_removed(describe(run)))
+
+    if away:
+        for run, found in zip(longest_first, executor.map(find_removed, [*map(describe, longest_first)]), strict=True):
+            keep(run, found)
+    elif len(longest_first) > 1:
         parallel_each(work, longest_first)
     elif longest_first:  # the threads of BLAS share its products
         work(longest_first[0])
     monomorphic = int(np.count_nonzero(placed & ~snps.varies))
-    return LdPruning(source, placed & ~removed, removed, monomorphic, view.shape[0], *settings)
+    return LdPruning(source, placed & ~removed, removed, monomorphic, view.shape[0], window, step, r2, order)
 
 
 def chromosome_runs(snps: Snps) -> list[tuple[str, int, int]]:
@@ -375,6 +416,11 @@ class _SnpMoments(NamedTuple):
     largest: npt.NDArray[np.float64]
     major: npt.NDArray[np.float64]
 
+    def take(self, start: int, stop: int) -> _SnpMoments:
+        """Those of SNPs start to stop."""
+        columns: Any = [values[start:stop] for values in self]
+        return _SnpMoments(*columns)
+
     @classmethod
     def of(cls, view: Genotypes) -> _SnpMoments:
         two, one, none, missing = view.snp_counts().T.astype(np.float64)
@@ -389,7 +435,7 @@ class _SnpMoments(NamedTuple):
         return cls(varies, np.stack([a, -a * mean], axis=1), missing, (a * far) ** 2, np.maximum(mean, 2 - mean) / 2)
 
 
-def _hold_founders(view: Genotypes) -> tuple[Any, Any]:
+def _hold_founders(view: Any) -> tuple[Any, Any]:
     """The bytes of each SNP that hold the people of a view, and in them a mask of their bits, if it hides any."""
     held, _, _ = view.bytes_of(0, view.shape[0])
     mask = np.zeros(view.width, np.uint8)
@@ -398,14 +444,12 @@ def _hold_founders(view: Genotypes) -> tuple[Any, Any]:
     return held, None if mask.min(initial=255) == 255 else mask
 
 
-def _enter(
-    loops: Any, view: Genotypes, start: int, stop: int, entered: Index, first: Index, gone: Mask
-) -> Iterator[tuple[Any, Any, Index, int]]:
+def _enter(loops: Any, view: Any, entered: Index, first: Index, gone: Mask) -> Iterator[tuple[Any, Any, Index, int]]:
     """Yield the planes, sums and numbers of SNPs in the window, and the row from which on they are new.
 
     Those that are gone when others enter are left out, and those that do not vary never enter: both are in ``gone``.
     """
-    m = stop - start
+    m = len(first)
     held, mask = _hold_founders(view)
     rows = np.zeros(0, np.intp)  # SNPs whose planes are kept
     planes = sums = np.zeros(0)
@@ -414,7 +458,7 @@ def _enter(
         many = max(int(lo - first[lo]), PLANES // max(1, view.width), NEW[0])
         hi = int(np.searchsorted(entered, entered[min(lo + many, m) - 1], side="right"))
         fresh = lo + np.flatnonzero(~gone[lo:hi])
-        packed = view.packed(start + lo, start + hi)[:, held]
+        packed = view.packed(lo, hi)[:, held]
         packed = packed if len(fresh) == hi - lo else packed[fresh - lo]
         words = pad_to_words(packed if mask is None else hide(packed, mask), 2 * loops.VECTOR)
         stay = np.flatnonzero((rows >= first[lo]) & ~gone[rows])
@@ -432,14 +476,14 @@ def _enter(
 
 
 def _comparisons(
-    view: Genotypes, snps: _SnpMoments, start: int, stop: int, entered: Index, first: Index
+    view: Any, snps: _SnpMoments, entered: Index, first: Index
 ) -> Iterator[Callable[[Mask | None, float], tuple[Index, Index]]]:
     """Yield a function for each run of SNPs of a chromosome that enter with whole windows.
 
     ``compare(gone, r2)`` returns the pairs (i, j) with first[j] ≤ i < j, j among those that enter, whose r² is above
     the threshold; those that are gone before are left out of i.
     """
-    m, n = stop - start, view.shape[0]
+    n, m = view.shape
     held, mask = _hold_founders(view)
     width = view.bytes_of(0, n)[2]
     known = np.zeros(0, np.intp)  # SNPs whose bytes are kept, and their bytes
@@ -449,7 +493,7 @@ def _comparisons(
         # SNPs that share a window enter together: their order is decided once all pairs are known
         many = int(np.clip(lo - first[lo], *NEW))
         hi = int(np.searchsorted(entered, entered[min(lo + many, m) - 1], side="right"))
-        rows = view.packed(start + lo, start + hi)[:, held]
+        rows = view.packed(lo, hi)[:, held]
         new = rows if mask is None else hide(rows, mask)
 
         def compare(gone: Mask | None, r2: float, lo: int = lo, hi: int = hi, new: Any = new) -> tuple[Index, Index]:
@@ -461,7 +505,7 @@ def _comparisons(
             for at in range(lo, hi, ROWS):
                 least, most = np.searchsorted(known, (first[at], min(at + ROWS, hi)))
                 near = known[least:most]
-                pairs = _find_correlated(bytes_[least:most], snps, near + start, len(near) - min(ROWS, hi - at), n, r2)
+                pairs = _find_correlated(bytes_[least:most], snps, near, len(near) - min(ROWS, hi - at), n, r2)
                 found.append(near[np.stack(pairs)])
             i, j = np.concatenate(found, axis=1)
             return i[i >= first[j]], j[i >= first[j]]
@@ -556,37 +600,39 @@ def clump(
     >>> clump(Genotypes.from_calls(calls), importance=[1, 2, 3, 4]).kept
     array([False,  True,  True,  True])
     """
-    window = Window.read(f"{kb:g}kb")
+    window = Window.read(f"{kb:g}kb")._replace(size=float(kb))
     view, runs, snps = _prepare(source, window, 1, r2, least_founders)
-    loops = compiled_loops(view.shape[0] * view.shape[1] * SECONDS)
     a1, alleles = count_alleles(view)
     p, minor = source.shape[1], np.minimum(a1, alleles - a1)
-    rank = minor if importance is None else np.asarray(importance, dtype=np.float64)
+    rank = np.asarray(minor if importance is None else importance, dtype=np.float64)
     if rank.shape != (p,) or np.isnan(rank).any():
         raise ValueError(
             f"importance has {rank.shape} values, or NaN among them; one for each of the {p} SNPs is needed."
         )
+    return _remove_by_run(source, view, runs, snps, _clump_run, progress, window, 1, r2, "clump", rank)
 
-    def clump_run(start: int, stop: int) -> Mask:
-        first = np.searchsorted(source.snps.position[start:stop], source.snps.position[start:stop] - int(1000 * kb))
-        gone = ~snps.varies[start:stop]
-        mates: dict[int, list[int]] = {}
-        entered = np.arange(stop - start)
-        if loops is not None:
-            blocks = _enter(loops, view, start, stop, entered, first, gone.copy())
-            found = (loops.find_pairs(*block, first, view.shape[0], r2).T for block in blocks)
-        else:
-            found = (compare(None, r2) for compare in _comparisons(view, snps, start, stop, entered, first))
-        for pairs in found:
-            for i, j in zip(*(part.tolist() for part in pairs), strict=True):
-                mates.setdefault(i, []).append(j)
-                mates.setdefault(j, []).append(i)
-        kept = np.zeros(stop - start, np.bool_)
-        for best in np.argsort(-rank[start:stop], kind="stable").tolist():
-            if not gone[best]:
-                kept[best] = True
-                others = np.array(mates.get(best, ()), dtype=np.intp)
-                gone[others[~kept[others]]] = True
-        return gone
 
-    return _remove_by_run(source, view, runs, snps, clump_run, progress, window, 1, r2, "clump")
+def _clump_run(run: _ChromosomeTask) -> Mask:
+    """Which SNPs of a chromosome go."""
+    view, position, rank, loops = run.source, run.position, run.rank, compiled_loops(run.seconds)
+    if rank is None:
+        raise TypeError("rank is needed.")
+    first = np.searchsorted(position, position - int(1000 * run.window.size))
+    gone, entered = ~run.snps.varies, np.arange(len(position))
+    mates: dict[int, list[int]] = {}
+    if loops is not None:
+        blocks = _enter(loops, view, entered, first, gone.copy())
+        found = (loops.find_pairs(*block, first, view.shape[0], run.r2).T for block in blocks)
+    else:
+        found = (compare(None, run.r2) for compare in _comparisons(view, run.snps, entered, first))
+    for pairs in found:
+        for i, j in zip(*(part.tolist() for part in pairs), strict=True):
+            mates.setdefault(i, []).append(j)
+            mates.setdefault(j, []).append(i)
+    kept = np.zeros(len(position), np.bool_)
+    for best in np.argsort(-rank, kind="stable").tolist():
+        if not gone[best]:
+            kept[best] = True
+            others = np.array(mates.get(best, ()), dtype=np.intp)
+            gone[others[~kept[others]]] = True
+    return gone

@@ -6,6 +6,7 @@ import heapq
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from scipy.stats import norm
 
 from gramian.compute.bits import compiled_loops, pad_to_words
 from gramian.compute.devices import TooLargeError, free_bytes, gpu, is_tensor, resolve, to_device, to_numpy
+from gramian.compute.executor import HERE, SHARES, current_executor
 from gramian.compute.genotypes import Decoder
 from gramian.compute.memory import available_memory, gibibytes
 from gramian.compute.threads import parallel_each
@@ -181,19 +183,77 @@ def king(
         )
     view = source if len(chosen) == n else source.select(samples=chosen)
     parts: list[tuple[Any, ...]] = []
-    for start, stop, counts in (_shared_counts if where is None else _shared_counts_on)(view, where, progress):
-        i, j = _nonzero(_earlier(start, stop, counts[0]))
-        found = [count[i, j] for count in counts]
-        i = i + start
-        if least is not None:
-            kept = _kinship(*found[1:]) >= least
-            i, j, found = i[kept], j[kept], [count[kept] for count in found]
-        i, j = to_numpy(i), to_numpy(j)
-        parts.append((chosen[i], chosen[j], *(to_numpy(count, np.int32) for count in found)))
+    if where is None:
+        found = _by_rows(_list_pairs, view, 3, progress, least=least)
+    else:
+        blocks = _shared_counts_on(view, where, progress)
+        found = (_select_pairs(start, stop, counts, least) for start, stop, counts in blocks)
+    for i, j, *counts in found:
+        parts.append((chosen[i], chosen[j], *counts))
     empty = np.zeros(0, np.int32)
     columns: Any = [np.concatenate(part) for part in zip(*parts, strict=True)] if parts else [empty] * 7
     first, second, n_snps, hethet, ibs0, row, column = columns
     return Kinship(source.samples, first, second, n_snps, hethet, ibs0, row, column, p, least)
+
+
+@dataclass(frozen=True, eq=False)
+class _PeopleStripe:
+    """People start to stop of a source, who are compared with all before them, here or by a worker."""
+
+    source: Any  # Genotypes, or a PackedShare of all SNPs
+    start: int
+    stop: int
+    least: float | None
+    seconds: float  # that all comparisons take without compiled loops
+    progress: Progress | None = None
+    own: Any = None  # homozygous less missing calls of each person, and heterozygous ones
+    one: Any = None
+
+    def __str__(self) -> str:
+        return f"People {self.start + 1} to {self.stop}"
+
+
+def _by_rows(
+    task: Callable[[_PeopleStripe], Any], view: Genotypes, matrices: int, progress: Progress | None, **more: Any
+) -> Iterator[Any]:
+    """Do a task for stripes of people, of which so many matrices fit in the memory, here or by workers of a cluster."""
+    n, p = view.shape
+    seconds, executor = n**2 * p * SECONDS, current_executor()
+    if executor is HERE or not view.has_address:
+        for start, stop in stripes(n, matrices):
+            yield task(_PeopleStripe(view, start, stop, seconds=seconds, progress=progress, **more))
+        return
+    most = max(stop - start for start, stop in stripes(n, matrices))
+    cuts = [0]  # stripes of about as many pairs
+    while cuts[-1] < n:
+        cuts.append(min(n, cuts[-1] + most, max(cuts[-1] + TILE, int((cuts[-1] ** 2 + n**2 / SHARES) ** 0.5))))
+    share = view.share_of_snps(0, p)
+    items = [_PeopleStripe(share, start, stop, seconds=seconds, **more) for start, stop in pairwise(cuts)]
+    for done, found in enumerate(executor.map(task, items), 1):
+        yield found
+        if progress is not None:
+            progress(done, len(items), "people")
+
+
+def _list_pairs(rows: _PeopleStripe) -> tuple[Any, ...]:
+    """Pairs of some people and all before them, and their counts."""
+    counts, step, parts = _shared_counts(rows), max(1, PAIRS // max(1, rows.stop)), []
+    for start in range(rows.start, rows.stop, step):
+        stop = min(start + step, rows.stop)
+        part = [count[start - rows.start : stop - rows.start] for count in counts]
+        parts.append(_select_pairs(start, stop, part, rows.least))
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def _select_pairs(start: int, stop: int, counts: list[Any], least: float | None) -> tuple[Any, ...]:
+    """The later and the earlier of each pair that is related, and its counts, as arrays of NumPy."""
+    i, j = _nonzero(_earlier(start, stop, counts[0]))
+    found = [count[i, j] for count in counts]
+    i = i + start
+    if least is not None:
+        kept = _kinship(*found[1:]) >= least
+        i, j, found = i[kept], j[kept], [count[kept] for count in found]
+    return to_numpy(i), to_numpy(j), *(to_numpy(count, np.int32) for count in found)
 
 
 def _earlier(start: int, stop: int, counts: Any) -> Any:
@@ -390,7 +450,7 @@ def _kinship(hethet: Any, ibs0: Any, first: Any, second: Any) -> Any:
         return 0.5 - (4.0 * ibs0 + first + second) / (4.0 * (hethet + smaller))
 
 
-def decode_blocks(view: Genotypes, stop: int, lines: Any, progress: Progress | None = None) -> Iterator[list[Any]]:
+def decode_blocks(view: Any, stop: int, lines: Any, progress: Progress | None = None) -> Iterator[list[Any]]:
     """Yield, for blocks of SNPs × the first ``stop`` people, a·g + b for each of the lines (a, b), 0 where missing.
 
     A line is one for all SNPs, or one for each.
@@ -422,40 +482,55 @@ def _may_be_related(source: Genotypes, least: float, device: Any, progress: Prog
     """
     two, one, none, missing = to_device(source.counts(device).by_sample.T.astype(np.float64), device)
     own = two + none - missing
+    if device is None:
+        found = np.zeros(source.shape[0], np.bool_)
+        for near in _by_rows(_bound_pairs, source, 1, progress, least=least, own=own, one=one):
+            found[: len(near)] |= near
+        return np.flatnonzero(found)
     found = to_device(np.zeros(source.shape[0], np.bool_), device)
-    rows = ROWS if device is not None else max(1, PAIRS // max(1, source.shape[0]))
-    for first, last, products in (_shared_signs if device is None else _shared_signs_on)(source, device, progress):
-        for start in range(first, last, rows):
-            stop = min(start + rows, last)
-            differ = (own[start:stop, None] + own[:stop] - 2.0 * products[start - first : stop - first, :stop]).clip(
-                min=0.0
-            )
-            smaller = one[start:stop, None].clip(max=one[:stop])
-            near = 2.0 * smaller - differ >= 4.0 * (least - 1e-9) * smaller
-            near &= _earlier(start, stop, near)
-            found[start:stop] |= near.any(1)
-            found[:stop] |= near.any(0)
+    for first, last, products in _shared_signs_on(source, device, progress):
+        _mark_near(found, first, last, products, own, one, least, ROWS)
     return np.flatnonzero(to_numpy(found))
 
 
-def _shared_signs(view: Genotypes, device: None, progress: Progress | None) -> Iterator[tuple[int, int, Any]]:
-    """Yield start, stop and the xᵢ·xⱼ of pairs (rows start to stop) × (all before stop)."""
-    loops = compiled_loops(view.shape[0] ** 2 * view.shape[1] * SECONDS)
+def _bound_pairs(rows: _PeopleStripe) -> Mask:
+    """Who, of the people before ``rows.stop``, may be related to one of the rows, or is one who may be."""
+    found = np.zeros(rows.stop, np.bool_)
+    least = -1.0 if rows.least is None else rows.least
+    _mark_near(
+        found, rows.start, rows.stop, _shared_signs(rows), rows.own, rows.one, least, max(1, PAIRS // len(rows.own))
+    )
+    return found
+
+
+def _mark_near(found: Any, first: int, last: int, products: Any, own: Any, one: Any, least: float, step: int) -> None:
+    """Mark the people of pairs (rows first to last) × (all before last) whose kinship may reach ``least``."""
+    for start in range(first, last, step):
+        stop = min(start + step, last)
+        part = products[start - first : stop - first, :stop]
+        differ = (own[start:stop, None] + own[:stop] - 2.0 * part).clip(min=0.0)
+        smaller = one[start:stop, None].clip(max=one[:stop])
+        near = 2.0 * smaller - differ >= 4.0 * (least - 1e-9) * smaller
+        near &= _earlier(start, stop, near)
+        found[start:stop] |= near.any(1)
+        found[:stop] |= near.any(0)
+
+
+def _shared_signs(rows: _PeopleStripe) -> Any:
+    """The xᵢ·xⱼ of pairs of some people and all before them."""
+    view, start, stop, loops = rows.source, rows.start, rows.stop, compiled_loops(rows.seconds)
     if loops is not None:
-        for start, stop in stripes(view.shape[0], 1):
-            total = np.zeros((stop - start, stop), np.int32)
-            for planes in _turn(loops, view, stop, progress):
-                parallel_each(
-                    lambda at: loops.add_products(planes, at, min(at + TILE, stop), start, total),  # noqa: B023
-                    range(start, stop, TILE)[::-1],
-                )
-            yield start, stop, total
-        return
-    for start, stop in stripes(view.shape[0], 2):
-        products = np.zeros((stop - start, stop), np.float64 if view.shape[1] >= EXACT else np.float32)
-        for (x,) in decode_blocks(view, stop, [SIGN], progress):
-            products += x[:, start:].T @ x
-        yield start, stop, products
+        total = np.zeros((stop - start, stop), np.int32)
+        for planes in _turn(loops, view, stop, rows.progress):
+            parallel_each(
+                lambda at: loops.add_products(planes, at, min(at + TILE, stop), start, total),  # noqa: B023
+                range(start, stop, TILE)[::-1],
+            )
+        return total
+    products = np.zeros((stop - start, stop), np.float64 if view.shape[1] >= EXACT else np.float32)
+    for (x,) in decode_blocks(view, stop, [SIGN], rows.progress):
+        products += x[:, start:].T @ x
+    return products
 
 
 def _shared_signs_on(view: Genotypes, device: Any, progress: Progress | None) -> Iterator[tuple[int, int, Any]]:
@@ -516,45 +591,42 @@ def stripes(n: int, matrices: int) -> list[tuple[int, int]]:
     return [(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
-def _shared_counts(view: Genotypes, device: None, progress: Progress | None) -> Iterator[tuple[int, int, list[Any]]]:
-    """Yield start, stop and the counts of pairs (rows start to stop) × (all before stop).
+def _shared_counts(rows: _PeopleStripe) -> list[Any]:
+    """The counts of pairs of some people and all before them.
 
     SNPs that both have, hethet, ibs0, het of the row alone, het of the column alone.
     """
-    n, p = view.shape
-    loops = compiled_loops(n**2 * p * SECONDS)
+    view, start, stop, loops = rows.source, rows.start, rows.stop, compiled_loops(rows.seconds)
     if loops is not None:
-        for start, stop in stripes(n, 3):
-            counts = np.zeros((5, stop - start, stop), np.int32)
-            for planes in _turn(loops, view, stop, progress):
-                parallel_each(
-                    lambda at: loops.add_counts(planes, at, min(at + TILE, stop), start, counts),  # noqa: B023
-                    range(start, stop, TILE)[::-1],
-                )
-            hets, apart, alone, other, alike = counts
-            alike += hets
-            alike += alone
-            alike += other
-            yield start, stop, [alike, hets, apart, alone, other]
-        return
-    whole = len(stripes(n, 6)) == 1
-    for start, stop in stripes(n, 6):
-        shape, kind = (stop - start, stop), np.float64 if p >= EXACT else np.float32
-        both, hets, same, row = (np.zeros(shape, kind) for _ in range(4))
-        column = row if whole else np.zeros(shape, kind)
-        for x, o in decode_blocks(view, stop, [SIGN, SEEN], progress):
-            h = o - x * x
-            both += o[:, start:].T @ o
-            hets += h[:, start:].T @ h
-            same += x[:, start:].T @ x
-            row += h[:, start:].T @ o
-            if not whole:
-                column += o[:, start:].T @ h
-        row, column = row - hets, (row.T if whole else column) - hets
-        yield start, stop, [both, hets, (both - hets - row - column - same) / 2, row, column]
+        counts = np.zeros((5, stop - start, stop), np.int32)
+        for planes in _turn(loops, view, stop, rows.progress):
+            parallel_each(
+                lambda at: loops.add_counts(planes, at, min(at + TILE, stop), start, counts),  # noqa: B023
+                range(start, stop, TILE)[::-1],
+            )
+        hets, apart, alone, other, alike = counts
+        alike += hets
+        alike += alone
+        alike += other
+        return [alike, hets, apart, alone, other]
+    n, p = view.shape
+    whole = stop - start == n
+    shape, kind = (stop - start, stop), np.float64 if p >= EXACT else np.float32
+    both, hets, same, row = (np.zeros(shape, kind) for _ in range(4))
+    column = row if whole else np.zeros(shape, kind)
+    for x, o in decode_blocks(view, stop, [SIGN, SEEN], rows.progress):
+        h = o - x * x
+        both += o[:, start:].T @ o
+        hets += h[:, start:].T @ h
+        same += x[:, start:].T @ x
+        row += h[:, start:].T @ o
+        if not whole:
+            column += o[:, start:].T @ h
+    row, column = row - hets, (row.T if whole else column) - hets
+    return [both, hets, (both - hets - row - column - same) / 2, row, column]
 
 
-def _turn(loops: Any, view: Genotypes, stop: int, progress: Progress | None) -> Iterator[Any]:
+def _turn(loops: Any, view: Any, stop: int, progress: Progress | None) -> Iterator[Any]:
     """Yield the bits of the first ``stop`` people, for blocks of SNPs: heterozygous, homozygous, two copies of A1."""
     held, place, width = view.bytes_of(0, stop)
     (_, p), least = view.shape, 64 * loops.VECTOR
@@ -948,9 +1020,14 @@ def project_relatives(model: GenotypePCA, source: Genotypes, fitted: Mask, found
 
 
 def pc_relate(
-    source: Genotypes, scores: npt.ArrayLike, *, training: Mask | None = None, progress: Progress | None = None
+    source: Genotypes,
+    scores: npt.ArrayLike,
+    *,
+    training: Mask | None = None,
+    small_sample: bool = True,
+    progress: Progress | None = None,
 ) -> Array:
-    r"""Kinship of all pairs, ancestry taken out: PC-Relate, without its correction for small samples.
+    r"""Kinship of all pairs, ancestry taken out: PC-Relate.
 
     Every person's allele frequencies are a linear function of their components, found by least squares from the
     ``training`` set:
@@ -960,7 +1037,12 @@ def pc_relate(
         {4\sum_s \sqrt{\mu_{is}(1-\mu_{is})\,\mu_{js}(1-\mu_{js})}},
 
     V being the components and a column of ones, and the sums over SNPs at which both were read and both frequencies lie
-    between 0.01 and 0.99.
+    between 0.01 and 0.99. Missing calls are the SNP's mean where frequencies are learnt.
+
+    In a small cohort the frequencies fit noise, and the more so the farther out two people lie on a component:
+    :math:`\varphi_{ij}` falls or rises with :math:`v_{ik}v_{jk}`. GENESIS corrects that by default, and so does this:
+    for one component after the other it takes from :math:`\varphi_{ij}`, and from the inbreeding coefficient on the
+    diagonal, the line in :math:`v_{ik}v_{jk}` that fits those below :math:`2^{-5.5}` best.
 
     Parameters
     ----------
@@ -970,6 +1052,8 @@ def pc_relate(
         Components of everybody that stand for ancestry, as :func:`pc_air` gives them.
     training : ndarray of bool, optional
         Unrelated people, from whom frequencies are learnt; all by default.
+    small_sample : bool, default=True
+        Whether to correct for small samples.
     progress : callable, optional
         Called with the SNPs done, their number and a message.
 
@@ -991,7 +1075,7 @@ def pc_relate(
         raise MemoryError(f"Kinship of {n:,} people takes more than the working memory: take fewer.")
     top, bottom = np.zeros((n, n)), np.zeros((n, n))
     for g, o in decode_blocks(source, n, [COPIES, SEEN], progress):
-        mean = (g[:, use].sum(axis=1) / np.maximum(1.0, o[:, use].sum(axis=1)))[:, None]
+        mean = (g.sum(axis=1) / np.maximum(1.0, o.sum(axis=1)))[:, None]
         filled = np.where(o > 0, g, mean)
         mu = (filled[:, use] @ weights.T) @ V32.T
         usable = (o > 0) & (mu >= LEAST_FREQUENCY) & (mu <= 1 - LEAST_FREQUENCY)
@@ -1000,4 +1084,24 @@ def pc_relate(
         top += rest.T @ rest
         bottom += spread.T @ spread
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(top / (4 * bottom))
+        phi = np.asarray(top / (4 * bottom))
+    return _correct_small_sample(phi, U) if small_sample else phi
+
+
+def _correct_small_sample(phi: Array, scores: Array) -> Array:
+    """Kinship less what goes along a line with the products of two people's scores, component by component."""
+    n = len(phi)
+    values, upper = phi.copy(), np.tri(n, dtype=np.bool_).T
+    values[np.diag_indices(n)] = 2 * phi.diagonal() - 1
+    for score in scores.T:
+        product = np.multiply.outer(score, score)
+        few = upper & (values < NEAR)
+        x, y = product[few], values[few]
+        if not len(x):
+            break
+        apart = x - x.mean()
+        spread = apart @ apart
+        slope = apart @ y / spread if spread > 0 else 0.0
+        values -= y.mean() + slope * (product - x.mean())
+    values[np.diag_indices(n)] = (1 + values.diagonal()) / 2
+    return values

@@ -231,8 +231,17 @@ class Snps(NamedColumns):
         return cls(text_array(["1"] * p), names, np.zeros(p), place, text_array(["A"] * p), text_array(["G"] * p))
 
     def notes(self) -> list[str]:
-        """What a reader should know: names that are missing or given twice."""
-        return _note_names([(name,) for name in self.id], "SNPs", none=(".", ""))
+        """What a reader should know: names that are missing or given twice, and alleles that are several."""
+        names = set(self.id)
+        known = len(names) == len(self.id) and not names & {".", ""}
+        found = [] if known else _note_names([(name,) for name in self.id], "SNPs", none=(".", ""))
+        if "," in "".join(self.a1) or "," in "".join(self.a2):
+            several = np.array(["," in one or "," in other for one, other in zip(self.a1, self.a2, strict=True)])
+            found.append(
+                f"{several.sum()} SNPs name several alleles as one: {_few(list(self.id[several]))}. Their calls are "
+                "taken as they stand, of two alleles; split such records before (bcftools norm -m-), or leave them out."
+            )
+        return found
 
 
 def read_fam(path: Path) -> Samples:
@@ -439,8 +448,23 @@ class StackedRows:
         return np.concatenate(held) if held else np.empty((0, self.shape[1]), np.uint8)
 
 
+class PackedRows:
+    """What those who hand out packed SNPs have in common: by ``shape`` and ``sample_index``, which each has."""
+
+    def bytes_of(self: Any, start: int, stop: int) -> tuple[slice | Index, Index, int]:
+        """Which bytes of a row hold samples start to stop, where in them the samples are, and how many bytes."""
+        index = self.sample_index[start:stop]
+        held, at = np.unique(index // 4, return_inverse=True)
+        one_stretch = held[-1] - held[0] == len(held) - 1
+        return slice(int(held[0]), int(held[-1]) + 1) if one_stretch else held, 4 * at + index % 4, len(held)
+
+    def spans(self: Any, rows: int) -> list[tuple[int, int]]:
+        """(start, stop) of blocks of SNPs."""
+        return [(start, min(start + rows, self.shape[1])) for start in range(0, self.shape[1], rows)]
+
+
 @dataclass(frozen=True, eq=False)
-class PackedShare:
+class PackedShare(PackedRows):
     """Consecutive SNPs of a study, by the names of its files: what a worker reads them by.
 
     Attributes
@@ -477,7 +501,7 @@ class PackedShare:
         return f"SNPs {self.snp_index[0] + 1} to {self.snp_index[-1] + 1} of {', '.join(f[0] for f in self.files)}"
 
 
-class Genotypes(Source):
+class Genotypes(PackedRows, Source):
     """Some samples and some SNPs of a packed file or array, without a copy of the genotypes.
 
     As every source it hands out rows, one for each sample: copies of allele A1, NaN where missing. Genotypes are stored
@@ -721,17 +745,6 @@ class Genotypes(Source):
         """Copies of A1 of SNPs start to stop × samples, −1 where missing."""
         found = loops.calls(self.packed(start, stop), self.n_file)
         return found if self.complete else found[:, self.sample_index]
-
-    def bytes_of(self, start: int, stop: int) -> tuple[slice | Index, Index, int]:
-        """Which bytes of a row hold samples start to stop, where in them the samples are, and how many bytes."""
-        index = self.sample_index[start:stop]
-        held, at = np.unique(index // 4, return_inverse=True)
-        one_stretch = held[-1] - held[0] == len(held) - 1
-        return slice(int(held[0]), int(held[-1]) + 1) if one_stretch else held, 4 * at + index % 4, len(held)
-
-    def spans(self, rows: int) -> list[tuple[int, int]]:
-        """(start, stop) of blocks of SNPs."""
-        return [(start, min(start + rows, self.shape[1])) for start in range(0, self.shape[1], rows)]
 
     def counts(self, device: Any = None) -> Counts:
         """How often each genotype occurs, by SNP and by sample: one pass, once, on a device where one is given."""
