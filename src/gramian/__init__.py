@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gramian.kernel_ridge import KernelLogisticRegression, KernelRidge, KernelRidgeClassifier, KernelRidgeCV
     from gramian.likelihood import MaximumLikelihood
     from gramian.linear import RidgePath
-    from gramian.mixture import BayesianGaussianMixture, GaussianMixture, RobustMixture
+    from gramian.mixture import BayesianGaussianMixture, GaussianMixture, MixtureDiscriminant, RobustMixture
     from gramian.pca import PCA, FactorAnalysis, IncrementalPCA, TruncatedSVD, rank_advice
     from gramian.persistence import load, save
     from gramian.results import (
@@ -60,6 +60,7 @@ __all__ = [
     "KernelRidgeCV",
     "KernelRidgeClassifier",
     "MaximumLikelihood",
+    "MixtureDiscriminant",
     "NumericalWarning",
     "Nystroem",
     "Optimum",

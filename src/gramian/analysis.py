@@ -8,6 +8,7 @@ from gramian.mixture.choose import (
     bootstrap_mixture,
     select_mixture,
 )
+from gramian.mixture.classes import MergedComponents, merge_components
 from gramian.pca.advice import RankAdvice
 from gramian.pca.bootstrap import (
     AsymptoticErrors,
@@ -91,6 +92,7 @@ __all__ = [
     "Interval",
     "Latent",
     "LikelihoodRatioTest",
+    "MergedComponents",
     "MixtureBootstrap",
     "MixtureChoice",
     "Monitor",
@@ -123,6 +125,7 @@ __all__ = [
     "iterative_pca",
     "latent",
     "loadings",
+    "merge_components",
     "monitor",
     "multiple_imputation",
     "parallel_analysis",

@@ -13,6 +13,7 @@ from gramian import (
     KernelPCA,
     KernelPCACV,
     KernelRidge,
+    MixtureDiscriminant,
     RobustMixture,
     TruncatedSVD,
 )
@@ -49,6 +50,8 @@ from gramian.kernel_pca.feature_maps import Nystroem, PolynomialMap, RBFSampler
         BayesianGaussianMixture(2, covariance_type="diag"),
         RobustMixture(),
         RobustMixture(2, covariance_type="EEI", degrees_of_freedom=None, noise=True),
+        MixtureDiscriminant((1, 2), covariance_types=["EEE", "VVI"]),
+        MixtureDiscriminant(covariance_types=["EEE"], shared=True),
         Nystroem(),
         Nystroem(landmarks="rpcholesky"),
         RBFSampler(),

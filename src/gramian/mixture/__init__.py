@@ -22,6 +22,7 @@ What differs between kinds of data is the first alone, what differs between mode
 
 from gramian.mixture.bayesian import BayesianGaussianMixture
 from gramian.mixture.binned import BinnedGoodness, Bins
+from gramian.mixture.classes import MergedComponents, MixtureDiscriminant, merge_components
 from gramian.mixture.diagnose import Diagnosis, Landscape, diagnose
 from gramian.mixture.em import Maximiser, MixtureFit, Stepwise, fit_mixture
 from gramian.mixture.errors import Chart, StandardErrors, is_flat, observed_information, standard_errors
@@ -44,7 +45,9 @@ __all__ = [
     "HeavyMixture",
     "Landscape",
     "Maximiser",
+    "MergedComponents",
     "Mixture",
+    "MixtureDiscriminant",
     "MixtureFit",
     "MixtureRows",
     "Prior",
@@ -60,6 +63,7 @@ __all__ = [
     "free_parameters",
     "is_flat",
     "maximise_covariances",
+    "merge_components",
     "observed_information",
     "regress",
     "resolve_model",

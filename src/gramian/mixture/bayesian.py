@@ -225,7 +225,7 @@ class BayesianGaussianMixture(MixtureAnswers, DensityMixin, BaseEstimator):
     >>> X = np.concatenate([rng.normal(-4, 1, (100, 2)), rng.normal(4, 1, (200, 2))])
     >>> model = BayesianGaussianMixture(n_components=5).fit(X)
     >>> np.sort(model.weights_).round(2)[-2:], model.certificate_.converged
-    (array([0.33, 0.66]), True)
+    (array([0.33, 0.67]), True)
     """
 
     def __init__(

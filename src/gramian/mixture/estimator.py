@@ -105,7 +105,7 @@ class MixtureAnswers:
         source, k = self._open_rows(X), self._densities().n_components
         there, device = locate(source, "cpu" if cells else self.device)
         out: Any = None
-        for start, stop, rows in _blocks(there, k, device):
+        for start, stop, rows in make_blocks(there, k, device):
             part = function(rows)
             if out is None:
                 shape = (source.shape[0], *part.shape[1:])
@@ -687,14 +687,14 @@ def sum_log_shares(mixture: Mixture, data: MixtureRows | Bins) -> float:
         taken = data.counts > 0
         return float(data.counts[taken] @ np.log(shares[taken].max(axis=1) / shares[taken].sum(axis=1)))
     total = 0.0
-    for start, stop, rows in _blocks(data.source, mixture.n_components, data.device):
+    for start, stop, rows in make_blocks(data.source, mixture.n_components, data.device):
         R = mixture.responsibilities(rows)
         each = np.log(to_numpy(R.amax(1) if is_tensor(R) else R.max(axis=1)))
         total += float(each.sum() if data.sample_weight is None else data.sample_weight[start:stop] @ each)
     return total
 
 
-def _blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, int, Any]]:
+def make_blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[int, int, Any]]:
     """Blocks of rows in float64, so short that their densities under k components take little memory.
 
     They are NumPy's, or tensors on the device where the source is.

@@ -39,6 +39,7 @@ Array = npt.NDArray[np.float64]
 FEW = 300  # columns up to which second derivatives are formed
 MOST_CELLS = 2**28  # cells of rows that are kept where there are more columns than rows
 NEWTON = 50  # steps at most
+NEAR = 1e3  # times the floor, below which a variance may be on its way to 0
 PPCA_SHARE = 0.5  # of each column's variance that is noise at the second start
 
 
@@ -114,13 +115,13 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     --------
     >>> import numpy as np
     >>> from gramian import FactorAnalysis
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(500, 2)) @ rng.normal(size=(2, 6)) + rng.normal(size=(500, 6)) * [1, 1, 2, 2, 3, 3]
+    >>> rng, L = np.random.default_rng(1), [[3, 0, 2, 1, 4, 1], [0, 3, 2, 4, 1, 5]]
+    >>> X = rng.normal(size=(500, 2)) @ L + rng.normal(size=(500, 6)) * [1, 1, 2, 2, 3, 3]
     >>> fa = FactorAnalysis(2, rotation="varimax").fit(X)
     >>> fa.certificate_.converged, fa.degrees_of_freedom_, bool(fa.p_value_ > 0.05)
     (True, 4, True)
     >>> np.sqrt(fa.noise_variance_).round(1)
-    array([1. , 0.9, 1.9, 2. , 3.1, 2.9])
+    array([1. , 1. , 2. , 2. , 2.9, 3. ])
     """
 
     def __init__(
@@ -442,7 +443,8 @@ def _minimise(
         return seen[key]
 
     def is_free(x: Array, slope: Array) -> Any:
-        return ~((x <= low) & (slope > 0)) & ~((x >= 0.0) & (slope < 0))
+        blur = 64 * np.finfo(float).eps * np.exp(-x)  # rounding of the slope
+        return ~((x <= low) & (slope > -blur)) & ~((x >= 0.0) & (slope < 0))
 
     x = np.clip(np.log(start), low, 0.0)
     heights = [at(x).value]
@@ -465,6 +467,13 @@ def _minimise(
     x, steps = np.clip(np.asarray(found.x), low, 0.0), int(found.nit)
     here = at(x)
     heights = [heights[0], *(h for i, h in enumerate(heights[1:]) if h <= min(heights[: i + 1]))]
+    # towards 0 the likelihood is flat in ln ψ: what is on its way there, and loses nothing, is taken there
+    for j in np.flatnonzero((x > low) & (x < math.log(NEAR * floor))):
+        there = at(np.where(np.arange(len(x)) == j, low, x))
+        if there.value <= here.value + 8 * np.finfo(float).eps * float(np.sum(1.0 / there.psi)):
+            x, here = np.log(there.psi), there
+            x = np.where(np.abs(x - low) < 1e-12, low, x)
+            heights.append(min(here.value, heights[-1]))
     method, determined = "L-BFGS on the noise variances", True
     root = math.sqrt(weight / 2)
     free = is_free(x, here.slope)

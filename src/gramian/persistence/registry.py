@@ -32,6 +32,7 @@ from gramian.likelihood.problem import LikelihoodProblem
 from gramian.likelihood.sample import Binned, Censored, Intervals, Sample
 from gramian.linear.path import RidgePath
 from gramian.mixture.bayesian import BayesianGaussianMixture
+from gramian.mixture.classes import MixtureDiscriminant
 from gramian.mixture.estimator import GaussianMixture
 from gramian.mixture.robust import RobustMixture
 from gramian.pca.estimator import PCA
@@ -57,7 +58,13 @@ _LINEAR_MAPS = (FactorAnalysis, GenotypePCA, IncrementalPCA, PCA, TruncatedSVD)
 _KERNEL_MAPS = (KernelPCA, KernelPCACV, Nystroem, PolynomialMap, RBFSampler)
 _MAPS = (*_LINEAR_MAPS, *_KERNEL_MAPS)
 _REGRESSIONS = (KernelRidge, KernelRidgeCV, Ridge, RidgeCV)
-_CLASSIFIERS = (KernelLogisticRegression, KernelRidgeClassifier, RidgeClassifier, RidgeClassifierCV)
+_CLASSIFIERS = (
+    KernelLogisticRegression,
+    KernelRidgeClassifier,
+    MixtureDiscriminant,
+    RidgeClassifier,
+    RidgeClassifierCV,
+)
 _DENSITIES = (BayesianGaussianMixture, GaussianMixture, MaximumLikelihood, RobustMixture)
 ESTIMATORS: dict[str, type] = {cls.__name__: cls for cls in (*_MAPS, *_REGRESSIONS, *_CLASSIFIERS, *_DENSITIES)}
 
