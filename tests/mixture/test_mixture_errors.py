@@ -136,3 +136,38 @@ def test_where_there_is_no_maximum_errors_are_nan_and_that_is_said():
     with pytest.warns(NumericalWarning, match="not positive definite"):
         found = standard_errors(MixtureRows.of(gramian.open(X)), same)
     assert np.isnan(found.means).all()
+
+
+def test_sandwich_of_one_normal_has_a_closed_form():
+    """The errors of means are the same; those of covariances have fourth moments (White 1982)."""
+    rows = np.random.default_rng(8).standard_t(5, size=(300, 2)) @ [[1.0, 0.4], [0.0, 2.0]]
+    n, D = len(rows), rows - rows.mean(axis=0)
+    one = Mixture.of([1.0], [rows.mean(axis=0)], [D.T @ D / n])
+    data = MixtureRows.of(gramian.open(rows))
+    found, plain = standard_errors(data, one, kind="sandwich"), standard_errors(data, one)
+    assert_allclose(found.means, plain.means, rtol=1e-8)
+    S = D.T @ D / n
+    expected = np.sqrt((np.einsum("ni,nj->ij", D**2, D**2) / n - S**2) / n)
+    assert_allclose(found.covariances[0], expected, rtol=1e-7)
+    assert (np.diag(found.covariances[0]) > 1.2 * np.diag(plain.covariances[0])).all()
+    with pytest.raises(ValueError, match="kind"):
+        standard_errors(data, one, kind="bread")
+
+
+def test_sandwich_of_mixtures_counts_rows_by_weight_and_covers():
+    mixture = fit_mixture(PLANE, start_of("VVV"), tol=1e-8).mixture
+    w = np.random.default_rng(9).integers(1, 4, size=len(X))
+    columns = X[:, [0, 2]]
+    weighted = standard_errors(MixtureRows.of(gramian.open(columns), w), mixture, kind="sandwich")
+    repeated = standard_errors(MixtureRows.of(gramian.open(np.repeat(columns, w, axis=0))), mixture, kind="sandwich")
+    assert_allclose(weighted.means, repeated.means, rtol=1e-6)
+    # where the model holds both are nearly the same
+    rng = np.random.default_rng(10)
+    many = np.concatenate([rng.normal(-3, 1, 6000), rng.normal(2, 2, 4000)])[:, None]
+    data = MixtureRows.of(gramian.open(many))
+    fit = fit_mixture(data, Mixture.of([0.5, 0.5], [[-3.0], [2.0]], [1.0, 4.0], "V"), tol=1e-8).mixture
+    both = [standard_errors(data, fit, kind=kind) for kind in ("sandwich", "information")]
+    assert_allclose(both[0].means, both[1].means, rtol=0.05)
+    assert_allclose(both[0].weights, both[1].weights, rtol=0.05)
+    with pytest.raises(ValueError, match="scores of rows"):
+        standard_errors(Bins.of(np.linspace(-10, 10, 30), np.full(29, 3)), fit, kind="sandwich")

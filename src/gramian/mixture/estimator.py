@@ -628,16 +628,18 @@ class GaussianMixture(MixtureAnswers, DensityMixin, BaseEstimator):
         d = len(mixture.origin)
         return both[:, :d], both[:, d:]
 
-    def standard_errors(self, X: Any, sample_weight: Any = None) -> StandardErrors:
+    def standard_errors(self, X: Any, sample_weight: Any = None, kind: str = "information") -> StandardErrors:
         """Standard errors of weights, means and covariances from the observed information, by Louis's formula.
 
         Parameters
         ----------
         X, sample_weight
             The data of the fit. :func:`gramian.analysis.bootstrap_mixture` resamples them instead.
+        kind : {"information", "sandwich"}, default="information"
+            The second holds where the components are not normal, too: rows vary as they do, not as the model says.
         """
         data = self._open_data(X, sample_weight, reset=False)
-        return standard_errors(data, self.mixture_, self.constraints)
+        return standard_errors(data, self.mixture_, self.constraints, kind)
 
     def goodness(self, bins: Bins) -> BinnedGoodness:
         """Deviance and X² of counts in bins against those expected, with their degrees of freedom."""
