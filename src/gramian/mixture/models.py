@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.intp]
@@ -71,13 +71,18 @@ def _own_volumes(N: Array, T: Array, current: Array | None) -> Array:
     volumes = _volumes(current) if known and current is not None else spread.mean(axis=1) / N
     C, least = T[0], CLOSE
     for turn in range(ROUNDS):
-        C = (T / per_component(volumes, T)).sum(axis=0)
-        C /= _volumes(C[None])[0]
+        C = np.add.reduce(T / per_component(volumes, T), axis=0)
         if T.ndim == 2:
-            traces = (T / C).sum(axis=1)
+            C /= _volumes(C[None])[0]
+            traces = np.add.reduce(T / C, axis=1)
         else:
-            R = solve_triangular(np.linalg.cholesky(C), np.eye(d), lower=True, check_finite=False)
-            traces = np.sum((R @ T) * R, axis=(1, 2))
+            L, failed = dpotrf(C, lower=1)
+            if failed:
+                raise np.linalg.LinAlgError("Matrix is not positive definite")
+            size = math.exp(2.0 / d * float(np.add.reduce(np.log(L.diagonal()))))
+            C /= size
+            R = dtrtri(L, lower=1)[0]
+            traces = size * np.add.reduce((R @ T) * R, axis=(1, 2))
         before, volumes = volumes, traces / (d * N)
         change = float(np.max(np.abs(volumes / before - 1)))
         if known and turn == 0:
@@ -97,7 +102,8 @@ def _own_axes(N: Array, T: Array, current: Array | None, *, along: Callable[...,
 def _volumes(T: Array) -> Array:
     """|T|^{1/d} of every component."""
     roots = np.sqrt(T) if T.ndim == 2 else np.diagonal(np.linalg.cholesky(T), axis1=1, axis2=2)
-    return np.asarray(np.exp(2 * np.mean(np.log(roots), axis=1)))  # Cholesky's does not mind columns of any scale
+    # Cholesky's does not mind columns of any scale
+    return np.asarray(np.exp(np.add.reduce(np.log(roots), axis=1) * (2.0 / T.shape[1])))
 
 
 def _common_axes(N: Array, T: Array, current: Array | None, *, equal_volumes: bool) -> Array:
@@ -112,7 +118,7 @@ def _common_axes(N: Array, T: Array, current: Array | None, *, equal_volumes: bo
     along = partial(_axis_variances, N, equal_volumes=equal_volumes)
 
     def height(G: Array) -> float:
-        return float(N @ np.sum(np.log(along(G)), axis=1))
+        return float(N @ np.add.reduce(np.log(along(G)), axis=1))
 
     sums = [T.sum(axis=0), (T / N[:, None, None]).sum(axis=0), *T] if current is None else [_blend(current)]
     starts = [np.linalg.eigh(S)[1] for S in sums]
@@ -159,7 +165,7 @@ def _axis_variances(N: Array, G: Array, *, equal_volumes: bool) -> Array:
     g = np.maximum(np.diagonal(G, axis1=1, axis2=2), NO_SCATTER)
     if not equal_volumes:
         return np.asarray(g / N[:, None])
-    sizes = np.exp(np.mean(np.log(g), axis=1))
+    sizes = np.exp(np.add.reduce(np.log(g), axis=1) / g.shape[1])
     return np.asarray(g * (sizes.sum() / N.sum() / sizes)[:, None])
 
 
