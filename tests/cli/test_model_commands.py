@@ -104,9 +104,14 @@ def test_every_model_that_predicts_does(run, columns, tmp_path, arguments, data,
         assert -found["log_density"].sum() == pytest.approx(summary["objective"][-1])
 
 
-def test_classifiers_give_classes_and_probabilities(run, columns, tmp_path):
+@pytest.mark.parametrize(
+    "model",
+    [gramian.KernelRidgeClassifier(gamma=2.0), gramian.KernelLogisticRegression(0.1, gamma=2.0)],
+    ids=["least squares", "likelihood"],
+)
+def test_classifiers_give_classes_and_probabilities(run, columns, tmp_path, model):
     X, y = make_moons(60, noise=0.1, random_state=0)
-    model = gramian.KernelRidgeClassifier(gamma=2.0).fit(X, np.array(["down", "up"])[y])
+    model.fit(X, np.array(["down", "up"])[y])
     save(model, tmp_path / "classes.gramian")
     np.save(tmp_path / "x.npy", X)
     found = printed(run("predict", "classes.gramian", "x.npy"), columns, tmp_path)
