@@ -13,8 +13,8 @@ Compared are, on the same splits:
 
 The negative log-likelihood of a test row is that of the normal law with the mean and standard deviation predicted; of
 more than 1,000 test rows the first 1,000 have one. Boosting predicts no deviation. Large sets take the first splits
-alone, as many as ``--splits`` says. Seconds are of the fit, on whatever threads BLAS is given. What a solver found is
-kept in ``bench/.cache``.
+alone, as many as ``--splits`` says. Seconds are of the fit by the clock, on whatever threads BLAS is given. What a
+solver found is kept in ``bench/.cache``.
 """
 
 import argparse
@@ -152,7 +152,7 @@ def main(argv: list[str] | None = None) -> int:
     lines = ["# Test errors on UCI sets", "", (__doc__ or "").strip(), "", f"{versions}.", ""]
     for name in names:
         lines += _table(name, args.data / name)
-        print("\n".join(lines[-len(SOLVERS) - 6 :]), flush=True)
+    print("\n".join(lines), flush=True)
     part = "".join(f"-{name}" for name in args.only or ())
     out = ROOT / "bench" / "results" / f"uci-{datetime.now(UTC):%Y-%m-%d}{part}.md"
     out.write_text("\n".join([*lines, ""]), encoding="utf-8")

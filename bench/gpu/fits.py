@@ -112,7 +112,7 @@ def kernel_ridge(ceilings: Ceilings) -> Iterator[Row]:
 def uci(folder: Path) -> Iterator[Row]:
     """Exact fits in float64 of the first split of each set, on the GPU and on the CPU beside it."""
     for name in SETS:
-        X, y, T, _, _, _ = next(iter(splits(folder / name)))
+        X, y, T, _ = next(iter(splits(folder / name)))
         gamma = 0.5 / (0.7**2 * X.shape[1])
         model = KernelRidge(0.01, kernel="rbf", gamma=gamma, solver="cholesky", device="cuda")
         model.fit(X, y)
