@@ -185,6 +185,7 @@ class Site:
         text = "".join(parts)
         text = text.replace("<!-- equations -->", list_equations(self)) if after == "equations" else text
         text = SLOT.sub(lambda slot: fill_slot(slot, after, plates), text)
+        text = EQUATION.sub(lambda equation: f"{equation.group()}\n\n{link_to_index(equation['label'], after)}", text)
         if after in self.trees:
             tree = "\n".join(self.trees[after])
             text += f"\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
@@ -212,6 +213,22 @@ class Site:
             return file_link(target, link["text"], here)
 
         return LINK.sub(turn, text)
+
+
+@cache
+def first_notes() -> dict[str, str]:
+    """Of every equation the anchor of its first entry in the index of equations."""
+    found: dict[str, str] = {}
+    for note in read_equations()["notes"]:
+        for entry in note["entries"]:
+            found.setdefault(entry["label"], f"notes-{note['key']}-{entry['label']}")
+    return found
+
+
+def link_to_index(label: str, after: str) -> str:
+    """The name of an equation under it, which leads to its call, its line of source and its test."""
+    index = relpath("equations.html", str(Path(after).parent))
+    return f'<p class="equation-name"><a href="{index}#{first_notes()[label]}">{label}</a></p>\n'
 
 
 def file_link(target: str, text: str, here: str, line: int | None = None) -> str:

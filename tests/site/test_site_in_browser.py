@@ -253,3 +253,23 @@ def test_on_paper_there_is_only_the_page(site):
     )
     assert hidden
     assert page.locator("h1").is_visible()
+
+
+def test_solutions_are_printed_and_long_lines_are_broken(site):
+    page = site.open("course/ridge.html")
+    solutions = page.locator("details")
+    assert solutions.count() == 2
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details[open]").count() == 2
+    page.emulate_media(media="print")
+    assert page.evaluate("[...document.querySelectorAll('pre')].every((e) => e.scrollWidth <= e.clientWidth + 1)")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
+
+
+def test_an_equation_of_a_chapter_leads_to_the_index(site):
+    page = site.open("course/dual.html")
+    page.get_by_role("link", name="krr-quadratic", exact=True).click()
+    page.wait_for_load_state()
+    assert page.url.endswith("equations.html#notes-000-krr-quadratic")
+    assert page.locator("#notes-000-krr-quadratic").count() == 1

@@ -114,6 +114,16 @@
     show();
   };
 
+  // On paper nothing can be opened: solutions are printed.
+  addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach((e) => {
+    e.open = true;
+    e.dataset.printed = "";
+  }));
+  addEventListener("afterprint", () => document.querySelectorAll("details[data-printed]").forEach((e) => {
+    e.open = false;
+    delete e.dataset.printed;
+  }));
+
   const start = () => document.querySelectorAll("figure.slider").forEach(draw);
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
