@@ -53,6 +53,19 @@ def test_unlike_units_are_told_everywhere(run, tmp_path, command, remedy):
     assert json.loads(scaled.stdout)["warnings"] == []
 
 
+def test_a_ridge_whose_penalty_is_felt_is_told_of_units(answer, run, tmp_path):
+    """As the states' incomes: areas in thousands leave the others no say, where standardised columns predict."""
+    rng = np.random.default_rng(4)
+    area, schooling, noise = rng.normal(size=(3, 40))
+    rows = [f"{9e4 * a:.1f},{s:.3f},{3 * s + e:.3f}" for a, s, e in zip(area, schooling, noise, strict=True)]
+    (tmp_path / "states.csv").write_text("area,schooling,income\n" + "\n".join(rows) + "\n")
+    (warning,) = answer("ridge", "states.csv", "--target", "income", "--alpha", "1e5")["warnings"]
+    assert "area alone" in warning
+    assert "--standardise" in warning
+    assert answer("ridge", "states.csv", "--target", "income", "--alpha", "1e5", "--scale")["warnings"] == []
+    assert answer("ridge", "states.csv", "--target", "income", "--alpha", "0.01")["warnings"] == []  # no shrinkage
+
+
 def test_columns_of_like_units_are_not_warned_of(answer):
     assert answer("pca", "flowers.csv")["warnings"] == []
 

@@ -23,7 +23,16 @@ from gramian.cli.output import (
     output_options,
     publish,
 )
-from gramian.cli.reading import FILE, ReadingOptions, input_name, read, read_rows, reading_options, report_reading
+from gramian.cli.reading import (
+    FILE,
+    ReadingOptions,
+    input_name,
+    measure_columns,
+    read,
+    read_rows,
+    reading_options,
+    report_reading,
+)
 from gramian.cli.running import LOG, CommandRun, data_errors, device_option, running_options
 from gramian.display import (
     FeatureSharesDisplay,
@@ -36,7 +45,7 @@ from gramian.display.report import regression_report
 from gramian.display.ridge import leave_one_out_predictions
 from gramian.kernel_ridge.estimator import KernelRidgeCV
 from gramian.linear.path import CRITERIA
-from gramian.results import Quality
+from gramian.results import Quality, warn_of_units
 from gramian.ridge.estimator import Ridge, RidgeCV
 from gramian.ridge.quality import measure_regression
 from gramian.sources.tables import Table as InputTable
@@ -50,6 +59,13 @@ LEVELS = (  # said where a column of text is encoded
     "and standard errors of single levels hold that too"
 )
 ERRORS = {"rmse_left_out": np.nan, "r2_left_out": np.nan}  # of models that do not tell them
+
+
+SHRUNK = 0.9  # degrees of freedom for each column, below which the penalty is felt, and with it the units
+UNITS_TOLD = (
+    "and the penalty hardly shrinks its coefficient, but those of the others",
+    "Divide each column by its standard deviation (--standardise)",
+)
 
 
 @command(
@@ -100,6 +116,11 @@ def ridge(
         portable(model)
         quality = measure_fit(model, table, y, fitted)
     target, alpha_, names = str(reading.target), penalty(model), table.names
+    if not scale and float(np.min(model.dof_)) - (not no_intercept) < SHRUNK * min(table.source.shape):
+        deviations = measure_columns(table.source)
+        unlike = None if deviations is None else warn_of_units(deviations, names, *UNITS_TOLD)
+        if unlike is not None:
+            run.doubt(unlike)
     LOG.info("λ = %.6g, %.4g degrees of freedom", alpha_, float(np.max(model.dof_)))
     coef, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
     try:

@@ -388,9 +388,10 @@ class RidgeCV(LinearPredictions, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.path_: RidgePath = replace(path, loo=np.where(left.lost > left.loo, np.nan, path.loo))
         alike = len(tried) > 1 and _are_alike(scores)
         notes = ["every λ predicts alike, and the first is taken"] if alike else []
+        useless = f"the columns do not help to predict{'' if self.scale else ' in the units they have'}"
         for end, name, limit in (
             (tried.min(), "smallest", "next to nothing is shrunk: least squares (alpha=0) predicts as well"),
-            (tried.max(), "largest", "next to nothing but the mean is left: the columns do not help to predict"),
+            (tried.max(), "largest", f"next to nothing but the mean is left: {useless}"),
         ):
             if len(tried) > 1 and not alike and np.any(alpha == end):
                 why = f", where {limit}" if alphas is None else ": alphas='auto' looks beyond"
