@@ -123,6 +123,8 @@ def test_weights_units_samples_and_files(tmp_path: Path) -> None:
     plain = RobustMixture(2, noise=True, random_state=1, tol=1e-7).fit(TWO)
     other = RobustMixture(2, noise=True, random_state=1, tol=1e-7).fit(TWO * [1e-3, 1e3] + 5.0)
     assert_allclose(np.sort(other.weights_), np.sort(plain.weights_), atol=1e-4)
+    far = RobustMixture(2, noise=True).fit(TWO + 1e8)  # converges: no digits are lost by where the data lie
+    assert_allclose(np.sort(far.weights_), np.sort(plain.weights_), atol=1e-4)
     drawn, labels = plain.sample(4000)
     assert drawn.shape == (4000, 2)
     assert np.mean(labels == -1) == pytest.approx(plain.noise_weight_, abs=0.03)

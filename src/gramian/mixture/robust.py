@@ -173,10 +173,10 @@ class HeavyRows:
             R = np.exp(joint - top[:, None]) * w[:, None]
             noise = float(R[:, -1].sum()) if mixture.noise > 0.0 else 0.0
             R = R[:, : mixture.n_components]
-            P = R * u
+            P, D = R * u, X - mixture.origin
             first, second = np.empty(mixture.centres.shape), np.empty(mixture.covariances.shape)
             for k, centre in enumerate(mixture.centres):
-                E = X - (mixture.origin + centre)
+                E = D - centre
                 first[k] = P[:, k] @ E
                 second[k] = P[:, k] @ E**2 if mixture.diagonal else (P[:, k][:, None] * E).T @ E
             spreads = np.sum(R * np.where(heavy, np.log(u) + more - u, 0.0), axis=0)
