@@ -289,7 +289,7 @@ def test_every_number_of_the_guide_on_hapmap():
     passed = everybody.tracy_widom_.significant(), found.model.tracy_widom_.significant()
     assert f"{passed[0]} pass" in section
     assert f"of these {passed[1]}." in section
-    assert f"The build is told: {found.build}." in section
+    assert f"The build of the genome is recognised: {found.build}." in section
     (relatives,) = find_artefacts(everybody, G).found
     for part in relatives.text.partition("; 2469")[0], relatives.text.partition("). ")[2].partition(". A family")[0]:
         assert part in " ".join(section.split())

@@ -304,7 +304,8 @@ def assert_same(a: Any, b: Any, where: str = "model") -> None:
 
 
 def own(value: Any) -> dict[str, Any]:
-    kept = {k: v for k, v in vars(value).items() if k not in ("_posteriors", "_seen")}
+    held = value.__getstate__() if "_groups" in vars(value) else vars(value)  # inverses to come are made when saved
+    kept = {k: v for k, v in held.items() if k not in ("_posteriors", "_seen", "_sklearn_version")}
     return {k: v for k, v in kept.items() if not isinstance(getattr(type(value), k, None), cached_property)}
 
 

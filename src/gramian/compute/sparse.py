@@ -39,11 +39,11 @@ def _rows(X: Sparse, part: slice, unit: float) -> Sparse:
 
 
 def _stored_rows(X: Sparse, w: Array | None) -> tuple[Sparse, Array | None]:
-    """The rows that hold a value, where most hold none, in the same memory, and their weights."""
+    """The rows that hold a value, one at least, where most hold none, in the same memory, and their weights."""
     n = X.shape[0]
-    if 2 * X.nnz > n:
+    if 2 * X.nnz > n or n < 2:
         return X, w
-    holding = np.flatnonzero(X.indptr[1:] != X.indptr[:-1])
+    holding = np.flatnonzero(X.indptr[1:] != X.indptr[:-1]) if X.nnz else np.zeros(1, int)
     rows = sp.csr_array((len(holding), X.shape[1]), dtype=X.dtype)
     rows.data, rows.indices = X.data, X.indices
     rows.indptr = np.concatenate([X.indptr[:1], X.indptr[1:][holding]])

@@ -300,6 +300,8 @@ def standard_errors(
         The maximum.
     constraints : Constraints, optional
         Parameters that were held or tied.
+    kind : {"information", "sandwich"}, default="information"
+        By which of the two.
 
     Returns
     -------

@@ -186,6 +186,11 @@ def open_sparse_parquet(
         How many columns the table has, or what they are called; the largest index that the files' statistics tell,
         and one, where not given.
 
+    Returns
+    -------
+    Source
+        The rows, read in sparse blocks.
+
     Examples
     --------
     >>> import tempfile, gramian

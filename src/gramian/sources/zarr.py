@@ -30,7 +30,7 @@ def is_zarr(path: Path) -> bool:
         return any((path / mark).exists() for mark in MARKS)
     if as_address(path) is not None or not zipfile.is_zipfile(path):
         return False
-    with zipfile.ZipFile(path) as file:
+    with reading(path, "a readable zip file"), zipfile.ZipFile(path) as file:
         return any(mark in file.namelist() for mark in MARKS)
 
 

@@ -39,7 +39,7 @@ def pad_rows(packed: Tensor, index: Tensor | None = None) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from gramian.compute.gpu.uploads import aligned, pad_rows
+    >>> from gramian.compute.gpu.uploads import is_aligned, pad_rows
     >>> rows = torch.arange(6, dtype=torch.uint8).view(2, 3)
     >>> found = pad_rows(rows, torch.tensor([1]))
     >>> found.tolist(), found.stride(), is_aligned(found)
