@@ -161,6 +161,18 @@ def test_singular_vectors_in_parts_are_those_of_the_matrix(parts: int, sides: An
     np.testing.assert_allclose(R.T @ R, A.T @ A, rtol=0, atol=1e-11)
 
 
+def test_more_rows_than_divide_and_conquer_can_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factor, "INDEX", 10_000)
+    A = np.random.default_rng(0).standard_normal((90, 70))
+    with monkeypatch.context() as asked:
+        drivers = []
+        own = la.svd
+        asked.setattr(la, "svd", lambda *a, **k: drivers.append(k["lapack_driver"]) or own(*a, **k))
+        U, s, Vt = svd(A)
+    assert drivers == ["gesvd"]
+    np.testing.assert_allclose(U * s @ Vt, A, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("unit", [0.0, 1e-300, 1e-160, 1e155, 1e305])
 def test_decompositions_of_any_size_of_numbers(parts: int, unit: float) -> None:
     A = symmetric(parts) / 100

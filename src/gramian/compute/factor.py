@@ -320,10 +320,12 @@ def svd(A: Array, *, full: bool = False, overwrite: bool = False) -> tuple[Array
     """
     (m, n), dtype = A.shape, A.dtype
     least, little = min(m, n), float(m) * n * min(m, n) <= LITTLE
-    if (least <= ONE_CORE and (little or max(m, n) < TALL * least)) or dtype.char not in "fd":
+    countless = 3 * least * least + 4 * least > INDEX  # divide and conquer would need more memory than LAPACK can count
+    if countless or (least <= ONE_CORE and (little or max(m, n) < TALL * least)) or dtype.char not in "fd":
         found: tuple[Array, Array, Array]
+        driver: Any = "gesvd" if countless else "gesdd"
         with quiet_blas():
-            found = la.svd(A, full_matrices=full, overwrite_a=overwrite, check_finite=False)
+            found = la.svd(A, full_matrices=full, overwrite_a=overwrite, check_finite=False, lapack_driver=driver)
         return found
     if m < n:
         V, s, Ut = svd(A.T, overwrite=overwrite)
