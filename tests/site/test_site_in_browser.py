@@ -28,6 +28,11 @@ OPENED = [
     page for i, page in enumerate(PAGES) if "_static" not in page.parts and ("source" not in page.parts or i % 10 == 0)
 ]
 SHARES = 12
+# What can be clicked on and is seen, but is passed over by the Tab key, or taken out of the order of the page.
+UNREACHED = (
+    "[...document.querySelectorAll('a[href], button, input, select, summary, textarea, [onclick]')]"
+    ".filter((e) => e.checkVisibility() && !e.disabled && e.tabIndex !== 0).map((e) => e.outerHTML.slice(0, 80))"
+)
 
 
 @cache
@@ -103,7 +108,7 @@ def site(browser):
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-def test_every_page_is_quiet_typeset_and_fits_a_phone(site, share):
+def test_every_page_is_quiet_typeset_reached_by_keys_and_fits_a_phone(site, share):
     wrong = []
     for path in OPENED[share::SHARES]:
         page = site.open(path.relative_to(ROOT))
@@ -117,6 +122,10 @@ def test_every_page_is_quiet_typeset_and_fits_a_phone(site, share):
             "[...document.images].every((e) => e.loading === 'lazy' || (e.complete && e.naturalWidth))"
         ):
             wrong.append(f"{name}: a picture is missing")
+        page.keyboard.press("Tab")
+        if not page.evaluate("document.activeElement.innerText").lower().startswith("skip"):
+            wrong.append(f"{name}: the first key does not lead past the navigation")
+        wrong += [f"{name}: no key reaches {element}" for element in page.evaluate(UNREACHED)]
         page.set_viewport_size({"width": 390, "height": 844})
         if (width := page.evaluate("document.documentElement.scrollWidth")) > 390:
             wrong.append(f"{name}: {width} pixels wide on a phone of 390")
