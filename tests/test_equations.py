@@ -181,6 +181,12 @@ def test_every_public_function_says_what_it_takes_and_returns(book):
     assert missing == []
 
 
+def test_the_first_page_names_the_pages_that_are_made_from_code(book):
+    """The site turns these items into links."""
+    text = (ROOT / "docs/index.md").read_text("utf-8")
+    assert [title for title in book.MADE if f"\n- {title}:" not in text] == []
+
+
 def test_every_command_is_in_the_table_of_commands():
     text = (ROOT / "docs/command-line.md").read_text("utf-8")
     rows = "\n".join(re.findall(r"^\|.*", text[: text.index("## What is read")], re.MULTILINE))

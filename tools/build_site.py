@@ -60,6 +60,8 @@ GUIDE = {
 PROJECT = ["trust", "architecture"]
 # Folders of docs/ that are sections of the site, each with an index.
 FOLDERS = ["course", "how-to", "extend"]
+# Pages that are made from code and that the first page names: its items of these titles become links.
+MADE = {"The gallery": "gallery/index.md", "The reference": "reference/index.md"}
 # The rows of the drawing of the packages, from the roof down; a package that is in none of them joins the last.
 STOREYS = [
     ["cli"],
@@ -184,6 +186,8 @@ class Site:
         parts.append(self._turn(text[end:], before, after))
         text = "".join(parts)
         text = text.replace("<!-- equations -->", list_equations(self)) if after == "equations" else text
+        for title, to in MADE.items() if after == "index" else ():
+            text = text.replace(f"- {title}:", f"- [{title}]({to}):")
         text = SLOT.sub(lambda slot: fill_slot(slot, after, plates), text)
         text = EQUATION.sub(lambda equation: f"{equation.group()}\n\n{link_to_index(equation['label'], after)}", text)
         if after in self.trees:

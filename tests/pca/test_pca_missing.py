@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 import gramian
 from gramian import PCA, Certificate, NumericalWarning, Optimum
 from gramian.analysis import fit_incomplete
+from gramian.sources.errors import SourceError
 from oracles import Array, subspace_sine
 
 METHODS = ["likelihood", "regularised", "least-squares"]
@@ -388,3 +389,17 @@ def test_held_out_cells_choose_the_number() -> None:
     assert pca.n_components_ == 2
     assert "2 components by held-out cells" in pca.certificate_.notes[-1]
     assert_same_fit(pca, PCA(2).fit(Xm), 1e-6)
+
+
+@pytest.mark.parametrize("rule", ["parallel", "bi-cv", "broken-stick", "mle"])
+def test_every_other_rule_for_the_number_says_where_a_cell_is_missing_and_what_works(rule):
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    X[2, 1] = np.nan
+    with pytest.raises(SourceError, match=r"row 3 has NaN in column 2 .* a number, a fraction, or 'cv'") as raised:
+        PCA(rule).fit(X)
+    assert raised.value.missing
+
+
+def test_complete_rows_by_a_rule_are_not_fitted_as_incomplete():
+    with pytest.raises(ValueError, match=r"'parallel' is for PCA\.fit"):
+        fit_incomplete(PCA("parallel"), np.random.default_rng(0).normal(size=(20, 4)))

@@ -207,7 +207,7 @@ def _solve_dense(problem: KernelProblem, reason: str, tol: float) -> KernelSolut
         for lam in np.unique(problem.lam):
             mine, begun = problem.lam == lam, False
             A = np.array(B.T, order="F")  # B is symmetric: a copy in the order of memory
-            # eq: krr-dual
+            # eq: krr-dual, ridge-dual
             A[np.diag_indices(n)] += lam
             norm = float(la.norm(A, 1, check_finite=False))
             unit = 2.0 ** -np.frexp(norm)[1]

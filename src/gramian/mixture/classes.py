@@ -190,7 +190,7 @@ class MixtureDiscriminant(ClassifierMixin, BaseEstimator):
     classes_, priors_ : ndarray of shape (C,)
         Labels, and τ.
     mixtures_ : list of Mixture
-        The distribution of each class.
+        The distribution of each class; ``mixtures_[c].model`` is the covariance model that was chosen for class c.
     log_likelihood_, n_parameters_, bic_ : float, int, float
         Σ ln Σ_c τ_c p_c(x) over the rows; parameters of the mixtures; −2ℓ + p ln n. They are mclust's, but for the
         sign of the last.

@@ -30,7 +30,7 @@ from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.observed import ObservedCells, summarise_observed
 from gramian.pca.factor import NO_NOISE, Factor, Rows, fit_factor, posterior
 from gramian.pca.problem import PCAFit
-from gramian.pca.rank import CrossValidation, apply_rule, pluralize
+from gramian.pca.rank import CrossValidation, apply_rule, pluralize, refuse_missing
 from gramian.pca.solve import check_number, complete_basis, refuse_too_few, warn
 from gramian.results import NumericalWarning, Optimum
 from gramian.sources import Block, Source, map_source, memory_budget
@@ -127,10 +127,8 @@ def fit_missing(
         return _to_fit(found.components.T, found.variances, found.total, found.weight, found.noise, **rest)
     tol = 1e-5 if tol is None else tol
     if isinstance(rule, str) and rule != "cv":  # such rules count rows as if every cell were observed
-        raise ValueError(
-            f"n_components={rule!r} needs complete rows. Where cells are missing give a number, a fraction, or 'cv', "
-            "which chooses by cells held out."
-        )
+        refuse_missing(source)
+        raise ValueError(f"n_components={rule!r} is for PCA.fit: here give a number, a fraction, or 'cv'.")
     seen, reason = summarise_observed(source, w), ""
     likely: PCAFit | None = None
     everything = rule is None or k == p

@@ -769,7 +769,7 @@ def refuse_missing(source: Source) -> None:
     >>> from gramian.pca.rank import refuse_missing
     >>> refuse_missing(gramian.open([[1.0, 2.0], [3.0, float("nan")]]))
     Traceback (most recent call last):
-    gramian.sources.errors.SourceError: Rules for the number of components need whole rows; row 2 has NaN ...
+    gramian.sources.errors.SourceError: This rule for the number of components needs complete rows; row 2 has NaN ...
     """
     if source.sparse or not source.xp.isdtype(source.dtype, "real floating"):
         return
@@ -779,9 +779,9 @@ def refuse_missing(source: Source) -> None:
         i, j = np.argwhere(np.isnan(to_numpy(block.values, float)))[0]
         name = f" ({source.feature_names[j]!r})" if source.feature_names else ""
         raise SourceError(
-            f"Rules for the number of components need whole rows; row {block.start + i + 1} has NaN in column "
-            f"{j + 1}{name} (from 1). Leave such rows out, or fill them in with PCA(k).fit(X).impute(X) for a k of "
-            "your choice.",
+            f"This rule for the number of components needs complete rows; row {block.start + i + 1} has NaN in column "
+            f"{j + 1}{name} (from 1). Where cells are missing give a number, a fraction, or 'cv', which chooses by "
+            "cells held out.",
             missing=True,
         )
 

@@ -342,6 +342,7 @@ class DualCholeskyFactor(RidgeFactor):
             return
         self.rank = used
         self.tried: list[tuple[Array, Array]] = []  # B, and the a that it was made of
+        # eq: ridge-dual
         self.a = self._solve(problem.targets)
         self.rss = np.asarray(np.sum((lam * self.a) ** 2, axis=0))  # Ỹ − X̃X̃ᵀa = λa
 
@@ -351,6 +352,7 @@ class DualCholeskyFactor(RidgeFactor):
 
     def coefficients(self) -> Array:
         """X̃ᵀa."""
+        # eq: ridge-push-through
         self.tried.append((to_numpy(self.problem.A.T @ self.a, float), self.a))
         return self.tried[-1][0]
 
@@ -458,6 +460,7 @@ class DualFactor(SpectralFactor):
 
     def __init__(self, found: Decomposition, lam: Array) -> None:
         super().__init__(found, lam)
+        # eq: ridge-dual
         self.a = found.basis @ (self.reciprocals * found.projections)
         self.tried: list[tuple[Array, Array]] = []  # B, and the a that it was made of
 
