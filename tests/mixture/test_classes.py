@@ -17,6 +17,7 @@ import gramian
 from gramian import GaussianMixture, MixtureDiscriminant, RobustMixture
 from gramian.analysis import merge_components
 from gramian.mixture import Mixture
+from gramian.results import NumericalWarning
 
 DATA = Path(__file__).parents[1] / "data"
 R = json.loads((DATA / "mclust_noise.json").read_text())
@@ -148,3 +149,22 @@ def test_weights_missing_cells_files_and_models(tmp_path: Path) -> None:
     assert lonely.score(X[:51], y[:51]) == 1.0
     with pytest.raises(ValueError, match="NaN"):
         MixtureDiscriminant(shared=True).fit(holes, y)
+
+
+def test_one_model_for_all_classes_that_has_collapsed_is_not_chosen() -> None:
+    rng = np.random.default_rng(0)
+    wide, labels = rng.normal(size=(12, 30)), np.repeat([0, 1], 6)
+    model = MixtureDiscriminant(shared=True).fit(wide, labels)
+    assert model.mixtures_[0].model[2] == "I"  # of 12 rows in 30 columns no other has full rank
+    assert model.certificate_.notes == ()
+    with pytest.warns(NumericalWarning, match="12 rows in 30 columns have no covariance matrix of full rank"):
+        flat = MixtureDiscriminant(shared=True, covariance_types=["VVV"]).fit(wide, labels)
+    assert "full rank" in flat.certificate_.notes[0]
+    lone = np.r_[np.zeros(59), 1.0]
+    several = rng.normal(size=(60, 3))
+    assert MixtureDiscriminant(shared=True).fit(several, lone).mixtures_[0].model[0] == "E"
+    with pytest.warns(NumericalWarning, match="component 2 has collapsed .it holds 1 row"):
+        MixtureDiscriminant(shared=True, covariance_types=["VVI"]).fit(several, lone)
+    units = np.array([1e80, 1.0, 1e-80])  # some of the models are lost to rounding, not all
+    apart = (several + np.repeat([[0.0], [6.0]], 30, axis=0)) * units
+    assert MixtureDiscriminant(shared=True).fit(apart, np.repeat([0, 1], 30)).score(apart, np.repeat([0, 1], 30)) == 1.0

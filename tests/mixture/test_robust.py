@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gramian
 from gramian import GaussianMixture, RobustMixture
+from gramian.mixture import Mixture
 from gramian.mixture.models import MODELS
+from gramian.results import NumericalWarning
 from oracles import Array
 
 R = json.loads((Path(__file__).parents[1] / "data" / "mclust_noise.json").read_text())["noise"]
@@ -136,7 +138,7 @@ def test_weights_units_samples_and_files(tmp_path: Path) -> None:
     given = RobustMixture(2, noise=np.exp(plain.log_volume_), tol=1e-7).fit(TWO)
     assert given.log_likelihood_ == pytest.approx(plain.log_likelihood_, rel=1e-9)
     with pytest.raises(ValueError, match="no place"):
-        RobustMixture(1, noise=4.0).fit(TWO).sample(50)
+        given.sample(50)
 
 
 def test_refusals() -> None:
@@ -162,3 +164,91 @@ def test_tensors_come_back_as_tensors() -> None:
     model = RobustMixture(2).fit(torch.tensor(TWO))
     assert torch.is_tensor(model.means_)
     assert torch.is_tensor(model.predict_proba(torch.tensor(TWO)))
+
+
+KINDS_OF_TAILS: list[dict[str, Any]] = [
+    {},
+    {"degrees_of_freedom": None},
+    {"degrees_of_freedom": "common"},
+    {"degrees_of_freedom": 4.0},
+]
+
+
+@pytest.mark.parametrize("how", KINDS_OF_TAILS, ids=str)
+def test_more_components_than_few_rows_determine_are_named(how: dict[str, Any]) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    with pytest.warns(NumericalWarning, match="RobustMixture: component . has collapsed"):
+        model = RobustMixture(5, **how).fit(X)
+    assert any("has collapsed" in note for note in model.certificate_.notes)
+    with pytest.warns(NumericalWarning):
+        normal = GaussianMixture(5).fit(X)
+    assert {item.kind for item in model.diagnose(X)} >= {item.kind for item in normal.diagnose(X)}
+
+
+def test_copies_of_a_row_and_too_few_rows() -> None:
+    rng = np.random.default_rng(1)
+    copies = np.concatenate([rng.normal(size=(100, 2)), np.tile([[8.0, 8.0]], (9, 1))])
+    model = RobustMixture(2, degrees_of_freedom=None)
+    with pytest.warns(NumericalWarning, match="collapsed .it holds 9 rows"):
+        model.fit(copies)
+    assert [item.kind for item in model.diagnose(copies)] == ["collapsed"]
+    far = np.concatenate([rng.normal(size=(200, 4)), rng.normal(size=(3, 4)) + 40.0])
+    with pytest.warns(NumericalWarning, match="collapsed .it holds 3 rows"):
+        RobustMixture(2, degrees_of_freedom=None).fit(far)
+
+
+@pytest.mark.parametrize("how", KINDS_OF_TAILS[:3], ids=str)
+def test_a_component_of_too_few_rows_is_noted(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.concatenate([np.linspace(-2, 2, 40), [4.0, 4.6]])[:, None]
+    start = Mixture.of([0.95, 0.05], [[0.0], [4.3]], [1.4, 0.1], "V")
+    monkeypatch.setattr("gramian.mixture.robust.find_starts", lambda *_: iter([start]))
+    model = RobustMixture(2, **how).fit(X)
+    assert [item.kind for item in model.diagnose(X)] == ["spurious"]
+    assert any("takes 2: its likelihood is that of chance" in note for note in model.certificate_.notes)
+
+
+def test_constant_and_dependent_columns_are_named() -> None:
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(100, 2))
+    with pytest.warns(NumericalWarning, match="column 3 is constant"):
+        model = RobustMixture(2).fit(np.column_stack([A, np.full(100, 0.1)]))
+    assert np.isfinite(model.log_likelihood_)
+    with pytest.warns(NumericalWarning, match="column . is a combination of others"):
+        noisy = RobustMixture(1, degrees_of_freedom=None, noise=True).fit(np.column_stack([A, A.sum(axis=1)]))
+    assert noisy.noise_weight_ < 0.1  # a box whose one side is rounding would have taken all rows
+    points = (rng.normal(size=(60, 3)) > 0.3).astype(float)  # no column follows from others
+    with pytest.warns(NumericalWarning, match="component . has collapsed"):
+        RobustMixture(2).fit(points)
+
+
+def test_rows_without_weight_are_not_there_and_noise_is_not_negative() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3)) + np.repeat([[0.0], [5.0]], 30, axis=0)
+    how: dict[str, Any] = {"degrees_of_freedom": None, "noise": True, "tol": 1e-7}
+    some = RobustMixture(1, **how).fit(X, sample_weight=np.repeat([1.0, 0.0], 30))
+    assert some.log_volume_ == pytest.approx(RobustMixture(1, **how).fit(X[:30]).log_volume_, rel=1e-12)
+    for seed in range(4):
+        Z = np.random.default_rng(seed).normal(size=(60, 3)) + np.repeat([[0.0], [5.0]], 30, axis=0)
+        for scale in (1.0, [1e80, 1.0, 1e-80]):
+            model = RobustMixture(2, degrees_of_freedom=None, noise=True).fit(Z * scale)
+            assert model.noise_weight_ >= 0.0
+            assert model.weights_.sum() + model.noise_weight_ == pytest.approx(1.0, abs=1e-12)
+    tiny = RobustMixture(2, degrees_of_freedom=4.0).fit(X, sample_weight=np.full(60, 1e-200))
+    assert_allclose(np.sort(tiny.weights_), [0.5, 0.5], atol=0.02)  # standard errors are that large
+
+
+def test_sound_components_are_kept_before_collapsed_ones() -> None:
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.normal(size=(200, 4)), rng.normal(size=(3, 4)) + 40.0])
+    model = RobustMixture(2, degrees_of_freedom=4.0).fit(X)
+    assert model.converged_
+    assert model.diagnose(X) == ()
+
+
+def test_components_that_are_one_are_not_determined(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(4).normal(size=(40, 1))
+    one = Mixture.of([0.5, 0.5], [[0.3], [0.3]], [1.0, 1.0], "V")
+    monkeypatch.setattr("gramian.mixture.robust.find_starts", lambda *_: iter([one]))
+    with pytest.warns(NumericalWarning, match="components 1 and 2 are one and the same"):
+        model = RobustMixture(2, degrees_of_freedom=4.0).fit(X)
+    assert not model.converged_
+    assert not model.certificate_.determined

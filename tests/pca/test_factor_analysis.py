@@ -184,3 +184,11 @@ def test_tensors_come_back_as_tensors() -> None:
     fa = FactorAnalysis(2, rotation="varimax").fit(torch.tensor(X))
     assert torch.is_tensor(fa.components_)
     assert_allclose(fa.transform(torch.tensor(X)).numpy(), FactorAnalysis(2, rotation="varimax").fit(X).transform(X), atol=1e-7)  # fmt: skip  # noqa: E501
+
+
+def test_values_without_room_for_their_squares_are_refused() -> None:
+    for factor, what in ((1e160, "large"), (1e-165, "small")):
+        with pytest.raises(ValueError, match=f"column 1 are too {what}"):
+            FactorAnalysis(1).fit(X * factor)
+    usual, fit = FactorAnalysis(2).fit(X), FactorAnalysis(2).fit(X * 1e140)
+    assert_allclose(fit.components_, usual.components_ * 1e140, rtol=1e-6)

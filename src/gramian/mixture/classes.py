@@ -24,6 +24,7 @@ from gramian.compute.devices import is_tensor, like, to_numpy
 from gramian.inputs.checks import check_choice, check_integer, check_labels, check_weights
 from gramian.inputs.opening import open_input
 from gramian.mixture.choose import select_mixture
+from gramian.mixture.diagnose import diagnose
 from gramian.mixture.em import Maximiser, step_length
 from gramian.mixture.estimator import GaussianMixture, make_blocks, make_random_state
 from gramian.mixture.models import MODELS, covariance_parameters, resolve_model
@@ -325,25 +326,44 @@ class MixtureDiscriminant(ClassifierMixin, BaseEstimator):
         data, (c, d) = MixtureRows.of(source, w, "cpu"), (len(self.classes_), source.shape[1])
         if data.incomplete:
             raise ValueError("Input X contains NaN: with shared=True complete rows are needed.")
-        best = None
+        best, prior, failure = None, Prior.floor(data), None
         for name in names:
             letters = resolve_model(name, d)
-            maximise, stats = Maximiser(letters, Prior.floor(data)), data.assign(labels, c, letters)
-            mixture, gradient = maximise(stats), math.inf
-            for _ in range(100):  # shapes and axes in common are found step by step
-                following = maximise(stats, mixture)
-                gradient, mixture = step_length(mixture, following, data.weight), following
-                if gradient <= 1e-8:
-                    break
+            maximise, stats = Maximiser(letters, prior), data.assign(labels, c, letters)
+            try:
+                with np.errstate(all="ignore"):
+                    mixture, gradient = maximise(stats), math.inf
+                    for _ in range(100):  # shapes and axes in common are found step by step
+                        following = maximise(stats, mixture)
+                        gradient, mixture = step_length(mixture, following, data.weight), following
+                        if gradient <= 1e-8:
+                            break
+                found = diagnose(mixture, stats, prior)
+            except (ValueError, np.linalg.LinAlgError) as error:  # rounding has left it no covariance
+                failure = error
+                continue
             alone = [mixture.reorder([j]) for j in range(c)]
             parts = [Mixture(np.ones(1), one.centres, one.covariances, letters, one.origin) for one in alone]
             height = self._measure(source, w, parts)
+            if not math.isfinite(height):
+                failure = ValueError(f"{letters} gives the rows no density.")
+                continue
             free = c * d + covariance_parameters(letters, c, d)
             penalty = 2.0 * free if self.criterion == "aic" else free * math.log(data.weight)
-            if best is None or penalty - 2.0 * height < best[0]:
-                best = (penalty - 2.0 * height, height, free, parts, gradient, letters)
-        assert best is not None
-        _, self.log_likelihood_, self.n_parameters_, self.mixtures_, gradient, letters = best
+            # a class that has collapsed has a likelihood without meaning: such a model is kept if there is no other
+            rank = (bool(found), penalty - 2.0 * height)
+            if best is None or rank < best[0]:
+                best = (rank, height, free, parts, gradient, letters, found)
+        if best is None:
+            raise ValueError(f"No model can be fitted; of the last, {failure}") from failure
+        _, self.log_likelihood_, self.n_parameters_, self.mixtures_, gradient, letters, found = best
+        notes = tuple(dict.fromkeys(item.message for item in found))
+        for message in dict.fromkeys(item.message for item in found if item.kind != "spurious"):
+            warnings.warn(
+                f"MixtureDiscriminant, a component for each class: {message}.",
+                NumericalWarning,
+                stacklevel=caller_level(),
+            )
         self.certificate_ = Optimum(
             "one maximisation step",
             f"maximum likelihood of a normal for each class, model {letters}",
@@ -352,6 +372,7 @@ class MixtureDiscriminant(ClassifierMixin, BaseEstimator):
             np.array([-self.log_likelihood_]),
             gradient,
             tolerance=1e-5,
+            notes=notes,
         )
 
     def _measure(self, source: Source, w: Array, parts: list[Mixture]) -> float:

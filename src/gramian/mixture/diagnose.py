@@ -46,7 +46,9 @@ class Diagnosis:
     message: str
 
 
-def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None) -> tuple[Diagnosis, ...]:
+def diagnose(
+    mixture: Mixture, stats: SufficientStatistics, prior: Prior | None, whole: SufficientStatistics | None = None
+) -> tuple[Diagnosis, ...]:
     """Name the components that are empty, that only the floor keeps from collapsing, or that too few rows determine.
 
     Parameters
@@ -57,6 +59,8 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
         What the data say at them.
     prior : Prior or None
         The floor or the prior of the fit.
+    whole : SufficientStatistics, optional
+        Of all rows, where those of the components count some rows less or not at all.
 
     Returns
     -------
@@ -84,7 +88,8 @@ def diagnose(mixture: Mixture, stats: SufficientStatistics, prior: Prior | None)
             # a shape that all share is flat where each component is, along axes of its own that eigenvectors find to
             # rounding: of groups that do not vary in one of 11 columns, the covariance made of them lay 9000 floors up
             at_floor |= flat if mixture.model[1] == "V" else bool((flat | empty).all())
-        reason = _degenerate_columns(mixture, stats, floor) if at_floor.any() else None
+        every = stats if whole is None else whole
+        reason = _degenerate_columns(mixture, every, floor) if at_floor.any() and every.counts.sum() > 0 else None
     least = 0 if prior is not None and prior.counts > 0 else rows_needed(mixture.model, len(mixture.origin))
     spurious = ~empty & ~at_floor & (stats.counts < least * (1 - ROUNDING))
     found = [
@@ -144,6 +149,14 @@ def find_coincident(mixture: Mixture) -> tuple[int, int] | None:
             if np.abs(R**2 * change if mixture.diagonal else R @ change @ R.T).max() < SAME and mixture.weights[k] > 0:
                 return k, int(j)
     return None
+
+
+def describe_coincident(same: tuple[int, int]) -> str:
+    """Two components that are one, as a sentence."""
+    return (
+        f"components {same[0] + 1} and {same[1] + 1} are one and the same: nothing determines their weights, and the "
+        "likelihood may rise where they part; start elsewhere (n_init, init_params) or fit fewer components"
+    )
 
 
 def _flattest(S: Array, floor: Array) -> int:

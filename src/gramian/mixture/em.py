@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gramian.compute.threads import quiet_blas
 from gramian.mixture.binned import Bins
-from gramian.mixture.diagnose import Diagnosis, diagnose, find_coincident
+from gramian.mixture.diagnose import Diagnosis, describe_coincident, diagnose, find_coincident
 from gramian.mixture.models import POOLED, maximise_above, maximise_covariances, per_component, resolve_model
 from gramian.mixture.parameters import Constraints, Mixture, Prior, SufficientStatistics
 from gramian.mixture.rows import MixtureRows
@@ -226,10 +226,7 @@ def fit_mixture(
     same = find_coincident(at.mixture)
     same = same if same is None or maximise.constraints.is_empty else None
     if same is not None:
-        notes += (
-            f"components {same[0] + 1} and {same[1] + 1} are one and the same: nothing determines their weights, and "
-            "the likelihood may rise where they part; start elsewhere (n_init, init_params) or fit fewer components",
-        )
+        notes += (describe_coincident(same),)
     posterior = maximise.prior is not None and maximise.prior.counts > 0
     what = "maximum a posteriori for" if posterior else "maximum likelihood of a mixture of"
     steps, how = before + ascent.passes - 1, "SQUAREM and Anderson's mixing" if began else "SQUAREM"
@@ -374,7 +371,7 @@ def _extrapolation(T0: SufficientStatistics, T1: SufficientStatistics, T2: Suffi
 
 def _is_possible(stats: SufficientStatistics, near: SufficientStatistics) -> bool:
     """Whether extrapolated statistics are those of some data: positive counts and scatter."""
-    if not (stats.counts >= 0.1 * near.counts).all() or not np.isfinite(stats.second).all():
+    if not (stats.masses >= 0.1 * near.masses).all() or not np.isfinite(stats.second).all():
         return False
     live = near.counts > 0
     T, S = (v.shift(v.centres).second[live] / per_component(v.counts[live], v.second) for v in (stats, near))

@@ -524,6 +524,11 @@ class SufficientStatistics:
         return self.second.ndim == 2
 
     @property
+    def masses(self) -> Array:
+        """Sums that cannot be negative."""
+        return self.counts
+
+    @property
     def centres(self) -> Array:
         """Means of the components, from the origin; of an empty one, the point its sums are about."""
         N = self.counts[:, None]

@@ -11,11 +11,12 @@ accelerated ascent are those of normal mixtures.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,18 +27,18 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import like, to_numpy
-from gramian.compute.moments import Moments
 from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_integer, check_weights
 from gramian.inputs.devices import store_like
 from gramian.inputs.opening import refuse_non_finite
+from gramian.mixture.diagnose import SAME, Diagnosis, describe_coincident, diagnose, find_coincident
 from gramian.mixture.em import Maximiser, MixtureAscent, MixtureIterate, step_length
 from gramian.mixture.estimator import STARTS, MixtureAnswers, make_random_state
 from gramian.mixture.models import maximise_above, resolve_model
 from gramian.mixture.parameters import Mixture, Prior, SufficientStatistics, as_floats
 from gramian.mixture.rows import MixtureRows
 from gramian.mixture.starts import find_starts
-from gramian.results import Optimum
+from gramian.results import NumericalWarning, Optimum, caller_level
 from gramian.sources import Block, Source
 
 Array = npt.NDArray[np.float64]
@@ -125,6 +126,11 @@ class HeavyStatistics(SufficientStatistics):
     pulls: Array
     spreads: Array
     noise: float
+
+    @property
+    def masses(self) -> Array:
+        """Counts, Σ r u and the share of the noise."""
+        return np.concatenate([self.counts, self.pulls, [self.noise]])
 
     @property
     def centres(self) -> Array:
@@ -347,7 +353,8 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
     converged_, n_iter_, lower_bound_
         As in scikit-learn.
     certificate_ : Optimum
-        Method, iterations, −ℓ after each, and the gradient at the end.
+        Method, iterations, −ℓ after each, the gradient at the end, and notes on components that are empty, have
+        collapsed or hold too few rows.
     n_features_in_, feature_names_in_
         Columns.
 
@@ -438,14 +445,18 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
             tail = FIRST_TAIL if isinstance(nu, str) else math.inf if nu is None else float(nu)
             starts = self._find_starts(data, letters, tail, log_volume)
             tries = [self._climb(start, rows, step, SHORT) for start in starts]
-            tries.sort(key=lambda found: -found[0].height)
-            ends = [self._climb(found[0].mixture, rows, step, self.max_iter - found[2]) for found in tries[:FOLLOWED]]
-            before, best = max(zip(tries, ends, strict=False), key=lambda pair: pair[1][0].height)
+            # what has collapsed has a large likelihood without meaning: it is kept only if there is nothing without
+            tries.sort(key=_rank)
+            ends = list[tuple[Any, ...]]()
+            for found in tries:
+                if len(ends) >= FOLLOWED and not all(_rank(end)[0] for end in ends):
+                    break
+                ends.append(self._climb(found[0].mixture, rows, step, self.max_iter - found[2]))
+            before, best = min(zip(tries, ends, strict=False), key=lambda pair: _rank(pair[1]))
         heights, steps = [*before[1][:-1], *best[1]], before[2] + best[2]
-        self._name_results(best[0], heights, steps)
-        self.certificate_.warn_unless_converged(
-            f"Raise max_iter={self.max_iter}." if steps >= self.max_iter else f"Raise tol={self.tol:g}."
-        )
+        wrong = _diagnose_heavy(best[0].mixture, best[0].stats, prior, data)
+        self._name_results(best[0], heights, steps, wrong, best[3])
+        self._warn(wrong)
         store_like(self, X)
         return self
 
@@ -463,16 +474,22 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
         """Normal mixtures of the rows in dense places, for several shares of the others."""
         rng, found = make_random_state(self.random_state), list[HeavyMixture]()
         n, w = data.source.shape[0], data.sample_weight
-        far = _neighbour_distances(data, rng)
-        order = np.argsort(far, kind="stable")
+        counts = np.ones(n) if w is None else w
+        if counts[counts > 0].min() < 1.0:  # no frequencies: as if they were, of as many rows
+            counts = counts * (np.count_nonzero(counts) / counts.sum())
+        far = np.round(_neighbour_distances(data, counts, rng), 10)
+        order = np.argsort(-far, kind="stable")
+        weight = float(counts.sum())
         for share in SPARSE:
-            kept = np.ones(n) if w is None else w.copy()
-            kept[order[n - int(share * n) :]] = 0.0
-            if np.count_nonzero(kept) < max(2 * self.n_components, n // 4) and share:
+            # rows as far as each other stay or go together, so that a weight of 2 is the row twice
+            beyond = int(np.searchsorted(np.cumsum(counts[order]), math.floor(share * weight + 1e-9), side="right"))
+            far_out = far > far[order[min(beyond, n - 1)]]
+            kept = np.where(far_out, 0.0, 1.0 if w is None else w)
+            if share and counts[~far_out].sum() < max(2 * self.n_components, weight // 4):
                 continue
             core = MixtureRows.of(data.source, kept, "cpu") if share else data
-            if not (core.variances > 0).all():
-                continue
+            if not (core.variances > 0)[data.variances > 0].all():
+                continue  # a column that varies in the others alone
             model = SimpleNamespace(
                 n_components=self.n_components,
                 init_params=self.init_params,
@@ -493,16 +510,27 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
 
     def _climb(
         self, start: Mixture, rows: HeavyRows, step: HeavyMaximiser, most: int
-    ) -> tuple[MixtureIterate, list[float], int]:
-        """The end of one ascent, the log-likelihood after each step, and the number of steps."""
+    ) -> tuple[MixtureIterate, list[float], int, bool]:
+        """The end of one ascent, the log-likelihood after each step, the number of steps, and if rounding ended it."""
         data: Any = rows
         maximise: Any = step
         ascent = HeavyAscent(data, maximise)
-        at, heights, _ = ascent.run(start, self.tol, min(most, self.max_iter), self.accelerate, None)
-        return at, heights, ascent.passes - 1
+        at, heights, idle = ascent.run(start, self.tol, min(most, self.max_iter), self.accelerate, None)
+        return at, heights, ascent.passes - 1, idle
 
-    def _name_results(self, at: MixtureIterate, heights: list[float], steps: int) -> None:
+    def _name_results(
+        self, at: MixtureIterate, heights: list[float], steps: int, found: tuple[Diagnosis, ...], idle: bool
+    ) -> None:
         fitted: Any = at.mixture
+        notes = list(dict.fromkeys(item.message for item in found))
+        if idle and at.slope > self.tol:
+            notes.append("stopped where rounding hides what is left to gain")
+        same = find_coincident(fitted)
+        if same is not None:
+            a, b = fitted.tails[list(same)]
+            same = same if a == b or abs(a - b) < SAME * a else None
+        if same is not None:
+            notes.append(describe_coincident(same))
         self.weights_, self.means_, self.scale_matrices_ = fitted.weights, fitted.means, np.array(fitted.matrices)
         self.degrees_of_freedom_, self.noise_weight_ = fitted.tails, float(fitted.noise)
         self.log_volume_, self.log_likelihood_ = float(fitted.log_volume), float(at.height)
@@ -517,11 +545,34 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
             steps,
             -np.array(heights),
             at.slope,
+            same is None,
             tolerance=self.tol,
+            notes=tuple(notes),
         )
         self.converged_, self.n_iter_ = self.certificate_.converged, steps
         self.lower_bound_ = self.log_likelihood_ / at.stats.weight
         self._fitted = fitted
+
+    def _warn(self, found: tuple[Diagnosis, ...]) -> None:
+        """Say what a reader of the result must know, as :class:`gramian.GaussianMixture` does."""
+        optimum = self.certificate_
+        messages = [item.message for item in found if item.kind != "spurious"]  # of that the certificate has a note
+        messages += [] if optimum.determined else [optimum.notes[-1]]
+        for message in dict.fromkeys(messages):
+            warnings.warn(f"RobustMixture: {message}.", NumericalWarning, stacklevel=caller_level())
+        if not messages:
+            stopped = optimum.iterations >= self.max_iter
+            optimum.warn_unless_converged(
+                f"Raise max_iter={self.max_iter}." if stopped else f"Rounding hides the rest: raise tol={self.tol:g}."
+            )
+
+    def diagnose(self, X: Any, sample_weight: Any = None) -> tuple[Diagnosis, ...]:
+        """Name the components that are empty, that have collapsed, or that too few of these rows determine."""
+        fitted = self._densities()
+        source = self._open_rows(X)
+        w = None if sample_weight is None else check_weights(as_floats("sample_weight", sample_weight), source.shape[0])
+        data, at = MixtureRows.of(source, w, "cpu"), cast(HeavyMixture, fitted)
+        return _diagnose_heavy(at, HeavyRows(data).expect(at), Prior.floor(data), data)
 
     @property
     def covariances_(self) -> Array:
@@ -579,43 +630,71 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
         return like(self.means_, (Z, labels))
 
 
+def _diagnose_heavy(mixture: Mixture, stats: Any, prior: Prior, data: MixtureRows) -> tuple[Diagnosis, ...]:
+    """What is wrong with components; whether columns are the reason all rows tell, as far ones count little here."""
+    found = diagnose(mixture, stats, prior)
+    if all(item.kind != "collapsed" for item in found):
+        return found
+    one = np.zeros(data.source.shape[0], dtype=np.intp)
+    return diagnose(mixture, stats, prior, data.assign(one, 1, "VVI" if mixture.diagonal else "VVV"))
+
+
+def _rank(end: tuple[Any, ...]) -> tuple[bool, float]:
+    """Ends of ascents whose components are sound before others, then the highest first."""
+    at: MixtureIterate = end[0]
+    return bool(diagnose(at.mixture, at.stats, at.maximise.prior)), -at.height
+
+
 def _find_box(data: MixtureRows) -> tuple[Array, Array, Array]:
     """Axes, and the ends along them from the origin, of the smaller of the boxes by columns and by components."""
-    source, d = data.source, len(data.origin)
+    source, d, weights = data.source, len(data.origin), data.sample_weight
+
+    def centred(block: Block) -> tuple[Array, Array]:
+        D = to_numpy(block.values, float) - data.origin
+        if weights is None:
+            return D, np.ones(len(D))
+        w = weights[block.start : block.stop]
+        return D[w > 0], w[w > 0]
 
     def scatter(block: Block) -> Any:
-        D = to_numpy(block.values, float) - data.origin
-        return Moments(
-            float(len(D)), len(D), D.mean(axis=0), np.zeros(d), (D - D.mean(axis=0)).T @ (D - D.mean(axis=0))
-        )
+        D, w = centred(block)
+        return (w[:, None] * D).T @ D  # the origin is the mean
 
-    moments = source.reduce(scatter, Moments.merge)
-    axes = (np.eye(d), np.linalg.eigh(moments.scatter)[1])
+    axes = (np.eye(d), np.linalg.eigh(source.reduce(scatter, np.add))[1])
 
     def ends(block: Block) -> Array:
-        D = to_numpy(block.values, float) - data.origin
+        D, _ = centred(block)
+        if not len(D):
+            return np.full((2, 2, d), np.inf)
         return np.array([[(D @ Q).min(axis=0), -(D @ Q).max(axis=0)] for Q in axes])
 
     found = source.reduce(ends, np.minimum)
     with np.errstate(divide="ignore"):
         sizes = [float(np.log(-high - low).sum()) for low, high in found]
+    # along components where the rows do not vary there is rounding alone, whose volume would make all rows noise
+    rounding = 64 * d * np.finfo(float).eps * float(np.abs(found[0]).max())
+    if not (-found[1][1] - found[1][0] > rounding).all():
+        sizes[1] = math.inf
     best = int(np.argmin(sizes))
     return axes[best], found[best][0], -found[best][1]
 
 
-def _neighbour_distances(data: MixtureRows, rng: np.random.RandomState) -> Array:
+def _neighbour_distances(data: MixtureRows, counts: Array, rng: np.random.RandomState) -> Array:
     """The distance of each row to one of its nearest among some rows, in standard deviations of the columns."""
     source, n = data.source, data.source.shape[0]
     unit = np.sqrt(np.where(data.variances > 0, data.variances, 1.0))
-    every = np.sort(rng.permutation(n)[:SAMPLE])
+    every = np.flatnonzero(counts > 0)
+    every = every if n <= SAMPLE else np.sort(rng.permutation(every)[:SAMPLE])
     parts = []
     for block in source.blocks():
         mine = every[(every >= block.start) & (every < block.stop)] - block.start
         parts.append((to_numpy(block.values, float)[mine] - data.origin) / unit)
     tree = cKDTree(np.concatenate(parts))
     k = min(NEIGHBOURS, len(every))
-    far = [
-        np.asarray(tree.query((to_numpy(block.values, float) - data.origin) / unit, k=[k])[0])[:, 0]
-        for block in source.blocks()
-    ]
+    far = []
+    for block in source.blocks():
+        away, which = tree.query((to_numpy(block.values, float) - data.origin) / unit, k=range(1, k + 1))
+        enough = np.cumsum(counts[every][which], axis=1) >= NEIGHBOURS
+        enough[:, -1] = True
+        far.append(np.take_along_axis(np.asarray(away), enough.argmax(axis=1)[:, None], axis=1)[:, 0])
     return np.concatenate(far)

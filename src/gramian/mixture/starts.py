@@ -653,6 +653,7 @@ def half_whiten(Z: Array, w: Array, power: float = 0.25) -> Array:
 
 def find_bimodal(Z: Array, w: Array) -> Array:
     """The two of the columns and principal axes that have the smallest kurtosis: two equal groups in one make it 1."""
+    w = w / w.max()  # kurtosis has no units, and sums of tiny weights have no room
     both = np.concatenate([Z, half_whiten(Z, w, 0.5)], axis=1)
     D = both - w @ both / w.sum()
     squares = w @ D**2 / w.sum()

@@ -195,6 +195,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         moments = column_moments(source, w, gram=not wide)
         mean = to_numpy(moments.mean) + to_numpy(moments.low)
         variances = np.maximum(to_numpy(moments.diagonal) / weight, 0.0)
+        _refuse_extreme(variances, mean)
         varies = variances > (8 * np.finfo(float).eps * np.abs(mean)) ** 2
         scale = np.where(varies, np.sqrt(variances), 1.0)
         if varies.any():
@@ -361,6 +362,17 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _refuse_extreme(variances: Array, mean: Array) -> None:
+    """Refuse columns whose squares float64 has no room for: they would pass for constant or have no correlations."""
+    small = (variances < np.finfo(float).tiny) & (mean != 0.0) & (np.abs(mean) < 1e-150)
+    bad = np.flatnonzero(~np.isfinite(variances) | small)
+    if len(bad):
+        raise ValueError(
+            f"The values of column {bad[0] + 1} are too {'small' if small[bad[0]] else 'large'} for variances in "
+            "float64. Multiply the column by a constant."
+        )
 
 
 def _open_dense(model: Any, X: Any, *, reset: bool) -> Source:
