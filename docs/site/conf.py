@@ -93,11 +93,11 @@ def linkcode_resolve(domain: str, info: dict[str, Any]) -> str | None:
         value = getattr(value, part, None)
     try:
         value = inspect.unwrap(value.fget if isinstance(value, property) else value)
-        file = Path(inspect.getsourcefile(value) or "").resolve().relative_to(ROOT)
+        file = Path(inspect.getsourcefile(value) or "").resolve().relative_to(ROOT / "src")  # none of .venv beside it
         line = inspect.getsourcelines(value)[1]
     except (TypeError, OSError, ValueError, AttributeError):
         return None
-    return f"../source/{file}.html" + (f"#line-{line}" if line else "")
+    return f"../source/src/{file}.html" + (f"#line-{line}" if line else "")
 
 
 LITERAL = re.compile(r"``.+?``|:[\w:]+:`[^`]*`|`[^`]*`_?|\[\w+\]_|\*\*.+?\*\*")
@@ -173,7 +173,7 @@ def resolve(app: Any, env: Any, node: Any, contnode: Any) -> Any:
         uri = f"{up}reference/{home}.html"
     else:
         value = value.fget if isinstance(value, property) else value
-        file = Path(inspect.getsourcefile(value) or "").resolve().relative_to(ROOT)
+        file = Path(inspect.getsourcefile(value) or "").resolve().relative_to(ROOT / "src")  # none of .venv beside it
         line = "" if inspect.ismodule(value) else f"#line-{inspect.getsourcelines(value)[1]}"
         uri = f"{up}source/{file}.html{line}"
     return nodes.reference("", "", contnode, refuri=uri, internal=True)
