@@ -173,9 +173,9 @@ def resolve(app: Any, env: Any, node: Any, contnode: Any) -> Any:
         uri = f"{up}reference/{home}.html"
     else:
         value = value.fget if isinstance(value, property) else value
-        file = Path(inspect.getsourcefile(value) or "").resolve().relative_to(ROOT / "src")  # none of .venv beside it
+        file = Path(inspect.getsourcefile(value) or "").resolve().relative_to(ROOT / "src")
         line = "" if inspect.ismodule(value) else f"#line-{inspect.getsourcelines(value)[1]}"
-        uri = f"{up}source/{file}.html{line}"
+        uri = f"{up}source/src/{file}.html{line}"
     return nodes.reference("", "", contnode, refuri=uri, internal=True)
 
 
