@@ -1,4 +1,4 @@
-"""What is collected: tests, and the examples in ``src``; with torch, Triton or Numba only where these are installed."""
+"""What is collected: tests and examples in ``src``; those of torch, Triton, Numba, fsspec where it is installed."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,11 +7,11 @@ import pytest
 
 TESTS = Path(__file__).parent / "tests"
 LOOPS = Path(__file__).parent / "src" / "gramian" / "compute" / "gpu"
-TORCH, TRITON, NUMBA = (find_spec(name) is not None for name in ("torch", "triton", "numba"))
+TORCH, TRITON, NUMBA, FSSPEC = (find_spec(name) is not None for name in ("torch", "triton", "numba", "fsspec"))
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out what only helps the tests, and modules that load torch, Triton or Numba where it is absent.
+    """Leave out what only helps the tests, and modules that load torch, Triton, Numba or fsspec where it is absent.
 
     ``--doctest-modules`` imports every module it collects: one that helps the tests may need what is not installed.
     """
@@ -20,6 +20,8 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if not TORCH and (collection_path == LOOPS or LOOPS in collection_path.parents):
         return True
     if not NUMBA and collection_path == LOOPS.parent / "compiled.py":
+        return True
+    if not FSSPEC and collection_path == LOOPS.parents[1] / "sources" / "addresses.py":
         return True
     if not TRITON and collection_path.parent == LOOPS and collection_path.name in _of_triton():
         return True
