@@ -1,6 +1,6 @@
 """Make small wrong changes in the modules that compute what users rely on, and see whether their tests notice.
 
-Usage: python tools/mutate.py [--module NAME] [--sample N] [--seed N] [--jobs N]
+Usage: python tools/mutate.py [--module NAME] [--sample N] [--minutes M] [--seed N] [--jobs N]
 
 cosmic-ray makes the changes, one at a time: an operator, a comparison, a number, a truth value, a sign, and, by
 :class:`NameReplacer`, ``any`` for ``all`` and the like. ``tools/mutate.toml`` names the modules and the tests of each;
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -154,11 +155,18 @@ def _annotated(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def copy_tree(folder: Path) -> None:
-    """Copy every file of the project that git knows or would add."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    for name in filter(None, listed.stdout.splitlines()):
+    """Copy every file of the project that git knows or would add; without git, every file that is not hidden."""
+    if shutil.which("git") and (ROOT / ".git").exists():
+        listed = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True
+        )
+        names = listed.stdout.splitlines()
+    else:
+        tops = ("bench", "docs", "src", "tests", "tools")
+        names = [str(file.relative_to(ROOT)) for top in tops for file in (ROOT / top).rglob("*")]
+        names += [file.name for file in ROOT.iterdir() if not file.name.startswith(".")]
+        names = [name for name in names if "__pycache__" not in name]
+    for name in filter(None, names):
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
@@ -196,7 +204,8 @@ def run_tests(tree: Path, tests: Sequence[str], limit: float | None) -> bool | N
         os.setsid()
         os.chdir(tree)
         sys.path.insert(0, str(tree / "src"))
-        os.environ |= {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+        path = os.pathsep.join(filter(None, (str(tree / "src"), os.environ.get("PYTHONPATH"))))
+        os.environ |= {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
         sys.dont_write_bytecode = True
         with open(tree / "tests.log", "wb") as log:
             os.dup2(log.fileno(), 1)
@@ -223,19 +232,39 @@ def run_tests(tree: Path, tests: Sequence[str], limit: float | None) -> bool | N
 
 
 def judge(
-    tree: Path, path: str, source: str, mutants: Sequence[Mutant], tests: Sequence[str], limit: float, out: Any
+    tree: Path,
+    path: str,
+    source: str,
+    mutants: Sequence[Mutant],
+    tests: Sequence[str],
+    limit: float,
+    end: float,
+    out: Any,
 ) -> None:
-    """Try each change in one copy of the tree; say of each whether the tests noticed."""
+    """Try each change in one copy of the tree; say of each whether the tests noticed, or None where time was up."""
     for mutant in mutants:
-        (tree / path).write_text(mutant.code, encoding="utf-8")
-        out.put((mutant.number, run_tests(tree, tests, limit) is not True))
-        (tree / path).write_text(source, encoding="utf-8")
+        left = end - time.monotonic()
+        passed = None
+        if left > 0:
+            (tree / path).write_text(mutant.code, encoding="utf-8")
+            passed = run_tests(tree, tests, min(limit, left))
+            (tree / path).write_text(source, encoding="utf-8")
+        out.put((mutant.number, None if passed is None and time.monotonic() >= end else passed is not True))
 
 
 def try_module(
-    name: str, settings: dict[str, Any], sample: int | None, seed: int, jobs: int, trees: Sequence[Path]
+    name: str,
+    settings: dict[str, Any],
+    sample: int | None,
+    seed: int,
+    jobs: int,
+    trees: Sequence[Path],
+    end: float = math.inf,
 ) -> tuple[int, int, int]:
-    """Try the changes of one module, print those unnoticed; return how many were noticed, tried and harmless."""
+    """Try the changes of one module, print those unnoticed; return how many were noticed, tried and harmless.
+
+    Where there is an end, changes come in random order, and those that are not tried until then are not counted.
+    """
     path = f"src/{name.replace('.', '/')}.py"
     source = (ROOT / path).read_text("utf-8")
     tests = [*settings["modules"][name], path]
@@ -250,7 +279,8 @@ def try_module(
     for tree in trees[1:]:
         shutil.copy2(trees[0] / "seconds.json", tree)
     every = find_mutants(source, settings["operators"])
-    mutants = every if sample is None or sample >= len(every) else random.Random(seed).sample(every, sample)
+    few = sample is not None and sample < len(every)
+    mutants = random.Random(seed).sample(every, sample if few else len(every)) if few or end < math.inf else every
     drawn = (
         f"{len(mutants)} of {len(every)} changes, drawn with seed {seed}"
         if mutants is not every
@@ -266,24 +296,26 @@ def try_module(
     fork = multiprocessing.get_context("fork")
     out = fork.SimpleQueue()
     workers = [
-        fork.Process(target=judge, args=(tree, path, source, tried[j::jobs], tests, limit, out))
+        fork.Process(target=judge, args=(tree, path, source, tried[j::jobs], tests, limit, end, out))
         for j, tree in enumerate(trees)
     ]
     for worker in workers:
         worker.start()
-    by_number, noticed = {mutant.number: mutant for mutant in tried}, 0
-    for done in range(len(tried)):
+    by_number, noticed, done = {mutant.number: mutant for mutant in tried}, 0, 0
+    for _ in tried:
         number, seen = out.get()
-        noticed += seen
+        if seen is None:
+            continue
+        noticed, done = noticed + seen, done + 1
         if not seen:
             before, after = by_number[number].shown
-            place = f"{path}:{by_number[number].line}: not noticed ({done + 1}/{len(tried)})"
+            place = f"{path}:{by_number[number].line}: not noticed ({done}/{len(tried)})"
             print(f"{place}\n  - {before}\n  + {after}", flush=True)
     for worker in workers:
         worker.join()
-    share = noticed / max(len(tried), 1)
-    print(f"{name}: {noticed} of {len(tried)} changes noticed, {share:.1%}; {accepted} harmless", flush=True)
-    return noticed, len(tried), accepted
+    share, rest = noticed / max(done, 1), f"; {len(tried) - done} not tried in time" if done < len(tried) else ""
+    print(f"{name}: {noticed} of {done} changes noticed, {share:.1%}; {accepted} harmless{rest}", flush=True)
+    return noticed, done, accepted
 
 
 def main() -> int:
@@ -292,11 +324,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--module", action="append", choices=sorted(settings["modules"]), help="may be repeated")
     parser.add_argument("--sample", type=int, help="at most so many changes of a module, drawn at random")
+    parser.add_argument("--minutes", type=float, help="stop after so long; modules get equal shares of what is left")
     parser.add_argument("--seed", type=int, default=0, help="of the sample [default: 0]")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="copies of the tree that are tested at a time"
     )
     given = parser.parse_args()
+    last = math.inf if given.minutes is None else time.monotonic() + 60 * given.minutes
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     for heavy in HEAVY:
         with suppress(ImportError):
@@ -306,8 +340,11 @@ def main() -> int:
         trees = [Path(folder, str(j)) for j in range(given.jobs)]
         for tree in trees:
             copy_tree(tree)
-        for name in given.module or settings["modules"]:
-            results[name] = try_module(name, settings, given.sample, given.seed, given.jobs, trees)
+        names = given.module or list(settings["modules"])
+        for i, name in enumerate(names):
+            share = (last - time.monotonic()) / (len(names) - i)
+            end = time.monotonic() + share if last < math.inf else math.inf
+            results[name] = try_module(name, settings, given.sample, given.seed, given.jobs, trees, end)
     weak = [name for name, (noticed, tried, _) in results.items() if noticed < NOTICED * tried]
     noticed, tried, accepted = (sum(column) for column in zip(*results.values(), strict=True))
     share = noticed / max(tried, 1)
