@@ -280,7 +280,7 @@ def try_module(
         shutil.copy2(trees[0] / "seconds.json", tree)
     every = find_mutants(source, settings["operators"])
     few = sample is not None and sample < len(every)
-    mutants = random.Random(seed).sample(every, sample if few else len(every)) if few or end < math.inf else every
+    mutants = random.Random(seed).sample(every, min(sample or len(every), len(every))) if few or end < math.inf else every
     drawn = (
         f"{len(mutants)} of {len(every)} changes, drawn with seed {seed}"
         if mutants is not every

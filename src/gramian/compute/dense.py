@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sklearn import get_config
 
 from gramian.compute.factor import add_square, mirror
-from gramian.compute.threads import add_to, n_threads, parallel, parallel_each, parallel_sum
+from gramian.compute.threads import add_to, n_threads, parallel, parallel_each, parallel_sum, quiet_blas
 
 Array = npt.NDArray[Any]
 
@@ -78,6 +78,26 @@ class _Tiles:
         return scratch[: part.stop - part.start]
 
 
+def centre_few(X: Array, unit: float = 1.0) -> tuple[Array, Array]:
+    """The mean c of rows times ``unit``, rounding apart, and unit·X − c in float64: of data that fit a core's cache.
+
+    The mean is taken about the first row, so that a constant is its own mean to the last bit.
+    """
+    # as X lies in memory, so that it is read and written in one go
+    D: Array = np.array(X, dtype=np.float64, order="C" if abs(X.strides[0]) >= abs(X.strides[1]) else "F")
+    if unit != 1.0:
+        D *= unit
+    c = D[0].copy()
+    D -= c
+    with quiet_blas():
+        c += np.full(len(X), 1.0 / len(X)) @ D
+    np.copyto(D, X, casting="unsafe")
+    if unit != 1.0:
+        D *= unit
+    D -= c
+    return c, D
+
+
 def _is_little(X: Array, V: Array) -> bool:
     """Whether a product takes one thread no longer than another takes to be handed its part."""
     return bool(X.size * V.shape[1] <= LITTLE)
@@ -85,6 +105,9 @@ def _is_little(X: Array, V: Array) -> bool:
 
 def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """D V."""
+    if _is_little(X, V) and origin is None and unit == 1.0 and X.dtype == V.dtype:
+        with quiet_blas():
+            return np.asarray(X @ V)
     tiles = _Tiles(X, V.dtype, origin, unit)
     Vt, Yt = np.ascontiguousarray(V.T), np.empty((V.shape[1], X.shape[0]), V.dtype)
 
@@ -99,6 +122,9 @@ def product(X: Array, V: Array, origin: Array | None = None, unit: float = 1.0) 
 
 def adjoint(X: Array, U: Array, origin: Array | None = None, unit: float = 1.0) -> Array:
     """Dᵀ U."""
+    if _is_little(X, U) and origin is None and unit == 1.0 and X.dtype == U.dtype:
+        with quiet_blas():
+            return np.asarray(X.T @ U)
     tiles = _Tiles(X, U.dtype, origin, unit)
     Ut = np.ascontiguousarray(U.T)
 
@@ -139,6 +165,9 @@ def scatter(
 ) -> tuple[Array, Array]:
     """Σ w d and Σ w d dᵀ over the rows d of D, in the dtype of ``like``."""
     p = X.shape[1]
+    if w is None and origin is None and unit == 1.0 and X.dtype == like.dtype and _is_little(X, X):
+        with quiet_blas(), np.errstate(over="ignore", invalid="ignore"):
+            return np.ones(len(X), X.dtype) @ X, X.T @ X
     tiles = _Tiles(X, like.dtype, origin, unit, rows=SCATTER_ROWS)
     if p >= WIDE:
         # a tile whose DᵀD is worth p² additions: up to an eighth of scikit-learn's ``working_memory``

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg as la
-from scipy.linalg import cython_blas, cython_lapack
+from scipy.linalg import cython_blas, cython_lapack, lapack
 
 from gramian.compute.threads import ONE_CORE, parallel_each, quiet_blas
 
@@ -36,6 +36,7 @@ PANEL = 48  # columns that are reduced at a time: of more, more work is products
 LITTLE = 2.0**28  # multiplications that take one thread some 10 ms, as long as others take to come to rest
 TALL = 2  # times as many rows as columns, from which a triangle is decomposed and not the matrix
 INDEX = 2**31 - 1  # the largest number that LAPACK counts with
+WRAPPED = 64  # rows of which SciPy's wrapper, which keeps the lock, takes less time than finding addresses
 NOT_CONVERGED = "Eigenvalues or singular values did not converge."
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -159,6 +160,10 @@ def factorise(A: Array, *, upper: bool = False) -> int:
     """
     n = len(A)
     if n <= ONE_CORE:
+        if 0 < n <= WRAPPED and A.flags.f_contiguous:
+            potrf = lapack.dpotrf if A.dtype == np.float64 else lapack.spotrf
+            with quiet_blas():
+                return int(potrf(A, lower=not upper, clean=0, overwrite_a=1)[1])
         minor = ctypes.c_int(0)
         with quiet_blas():
             _call("potrf", A.dtype, "U" if upper else "L", n, A, minor)
@@ -210,6 +215,10 @@ def invert_triangle(L: Array) -> int:
     """
     n = len(L)
     if n <= ONE_CORE:
+        if 0 < n <= WRAPPED and L.flags.f_contiguous:
+            trtri = lapack.dtrtri if L.dtype == np.float64 else lapack.strtri
+            with quiet_blas():
+                return int(trtri(L, lower=1, overwrite_c=1)[1])
         zero = ctypes.c_int(0)
         with quiet_blas():
             _call("trtri", L.dtype, "L", "N", n, L, zero)
@@ -240,6 +249,12 @@ def eigh(A: Array, k: int | None = None, *, overwrite: bool = False) -> tuple[Ar
     (array([1., 3.]), [[0.707, 0.707], [0.707, 0.707]])
     """
     n, dtype = len(A), A.dtype
+    if 0 < n <= WRAPPED and dtype == np.float64:  # all of them, by divide and conquer, take less time than a choice
+        with quiet_blas():
+            d, V, failed = lapack.dsyevd(A, lower=1, overwrite_a=overwrite)
+        if failed:
+            raise np.linalg.LinAlgError(NOT_CONVERGED)
+        return (d, V) if k is None else (d[n - k :], V[:, n - k :])
     if n <= ONE_CORE or dtype.char not in "fd":
         subset = None if k is None else [n - k, n - 1]
         found: tuple[Array, Array]

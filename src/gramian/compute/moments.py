@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 from array_api_compat import array_namespace, device
+
+from gramian.compute.dense import LITTLE, centre_few
+from gramian.compute.threads import quiet_blas
 
 Array = Any
 
 SAMPLE = 1024  # rows averaged for the origin
+FEW = 2**20  # numbers that may be copied: 8 MiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +98,15 @@ def block_moments(
             G[index, index] = q
             q = G
         return Moments(weight, rows, mean, mean * 0.0, q)
+    few = w is None and isinstance(X, np.ndarray) and like.dtype == np.float64 and X.size <= FEW
+    if few and (not full or X.size * X.shape[1] <= LITTLE):
+        c, D = centre_few(X, unit)
+        with quiet_blas():
+            s, M = np.ones(n) @ D, D.T @ D if full else np.einsum("ij,ij->j", D, D)
+        shift = s / weight
+        mean = c + shift
+        M -= s[:, None] * shift if full else s * shift
+        return Moments(weight, rows, mean, (c - mean) + shift, M)
     if w is not None and rows < n:  # rows without weight say nothing of where the others lie
         keep = xp.nonzero(w)[0]
         chosen = X[keep[:: max(1, rows // SAMPLE)], :]

@@ -168,7 +168,8 @@ def cut_spectrum(
     single = 4 * 2.0**-23 * root
     computed = single if right.dtype == xp.float32 else 32 * 2.0**-52 * root
     stored = single if source.dtype == xp.float32 else computed
-    rank, known = (0 if total == 0.0 else int(np.sum(every > level * every[0])) for level in (stored, computed))
+    known = 0 if total == 0.0 else int(np.count_nonzero(every > computed * every[0]))
+    rank = known if stored == computed or total == 0.0 else int(np.count_nonzero(every > stored * every[0]))
 
     V = right[:, : min(known, k)]
     V = V if V.shape[1] == k else like(source, complete_basis(np, to_numpy(V), k))  # directions without variance

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import is_numpy_namespace
 
+from gramian.compute.dense import centre_few
 from gramian.compute.devices import like, to_numpy
 from gramian.compute.moments import Moments, block_moments
 from gramian.compute.threads import parallel_sum
@@ -44,6 +45,7 @@ TILE_ROWS = 1024  # rank-t updates DᵀD need a long inner dimension
 BLAS_COLUMNS = 1000  # from here on BLAS shares one DᵀD between the cores as well as we could, in half the memory
 SAMPLE = 1024  # rows averaged for the origin
 FORMED = 2**20  # numbers of dense rows that are centred once and for all: 8 MiB
+ONE_THREAD = 2**25  # multiplications of a Gram matrix that one thread does before others have begun
 VANISHING = 1e-290  # sums of squares below this have lost digits
 
 
@@ -178,6 +180,7 @@ class RidgeProblem:
                 moments = _sum_moments(source, self.raw, w, intercept, gram, self.data_unit)
                 self._reads += 1
 
+        self._about = moments.about
         self.mean, self.low = like(source, moments.mean[:p]), like(source, moments.low[:p])
         self.centre = to_numpy(self.mean, float) / self.data_unit
         self.level, self.level_low, cross = moments.mean[p:], moments.low[p:], moments.cross
@@ -279,7 +282,12 @@ class RidgeProblem:
     @cached_property
     def _formed(self) -> Source:
         """The rows less their mean, of dense data that are few: every product would form them again."""
-        D: Array = np.asarray(self.source.values).astype(np.float64)  # always a copy
+        X = self.source.values
+        mean, D = self._about or (None, np.empty(X.shape))
+        self._about = None
+        if mean is not None and np.array_equal(mean, self.mean):
+            return DenseSource(D)
+        np.copyto(D, X, casting="unsafe")
         if self.data_unit != 1.0:
             D *= self.data_unit
         if self.intercept:
@@ -320,6 +328,8 @@ class RidgeProblem:
 
     def scale_penalties(self, alpha: Array) -> tuple[Array, Array]:
         """Return λ in the units of the problem, and what its coefficients are multiplied by to be those of the data."""
+        if self.unit == 1.0 and np.all((alpha >= SMALLEST_PENALTY) & (alpha <= LARGEST_PENALTY)):
+            return alpha, np.full(len(alpha), 1.0 / self.y_unit)
         with np.errstate(over="ignore", under="ignore"):
             shifts = alpha * self.unit * self.unit
             lam = np.where(shifts < SMALLEST_PENALTY, 0.0, np.minimum(shifts, LARGEST_PENALTY))
@@ -378,6 +388,7 @@ class JointMoments:
     low: Array
     gram: Array
     cross: Array | None
+    about: tuple[Array, Array] | None = None  # c, and x − c of all rows, of data that are small
 
     @property
     def diagonal(self) -> Array:
@@ -403,6 +414,10 @@ class JointMoments:
 def _sum_moments(source: Source, Y: Array, w: Array | None, centre: bool, gram: bool, unit: float) -> JointMoments:
     """Moments of all rows in one pass; sums that overflow are the caller's to look for."""
     with np.errstate(over="ignore", invalid="ignore"):
+        if w is None and type(source) is DenseSource and source.values.size <= FORMED:
+            X = source.values
+            if not gram or X.size * X.shape[1] <= ONE_THREAD:
+                return _sum_few(X, Y, centre, gram, unit)
         if gram and is_numpy_namespace(source.xp) and not source.sparse:
 
             def joint(b: Block) -> JointMoments:
@@ -432,6 +447,27 @@ def _sum_moments(source: Source, Y: Array, w: Array | None, centre: bool, gram: 
         low_y = np.average(Y - mean_y, axis=0, weights=w)
     mean, low = (np.concatenate([to_numpy(x, float), y]) for x, y in ((m.mean, mean_y), (m.low, low_y)))
     return JointMoments(m.weight, mean, low, to_numpy(m.scatter, float), None)
+
+
+def _sum_few(X: Array, Y: Array, centre: bool, gram: bool, unit: float) -> JointMoments:
+    """Moments of data that are small and have no weights, of which d = unit·x − c is formed once, and kept."""
+    (n, p), t = X.shape, Y.shape[1]
+    ones = np.full(n, 1.0 / n)
+    if centre:
+        c, D = centre_few(X, unit)
+        c = np.concatenate([c, Y[0] + ones @ (Y - Y[0])])
+        Dy = Y - c[p:]
+    else:
+        c, D, Dy = np.zeros(p + t), X.astype(np.float64, order="K") * unit, Y
+    square = D.T @ D if gram else np.einsum("ij,ij->j", D, D)  # of itself: syrk, half the work
+    cross = D.T @ Dy
+    if not centre:
+        return JointMoments(float(n), c, c, square, cross, (c[:p], D))
+    shift = np.concatenate([ones @ D, ones @ Dy])
+    mean, s = c + shift, n * shift[:p]
+    square = square - (s[:, None] * shift[:p] if gram else s * shift[:p])
+    cross = cross - s[:, None] * shift[p:]
+    return JointMoments(float(n), mean, (c - mean) + shift, square, cross, (c[:p], D))
 
 
 def _sum_block(X: Array, Y: Array, w: Array | None, centre: bool, unit: float) -> JointMoments:

@@ -216,9 +216,8 @@ class CholeskyFactor(RidgeFactor):
         self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         scaled = gram * self.scale[:, None] * self.scale[None, :]
         np.fill_diagonal(scaled, 1.0)
-        norm = float(la.norm(scaled, 1, check_finite=False))
-        self.factor = np.tril(scaled.T)  # symmetric: its transpose is itself, as a rule without another copy
-        self.factor = np.asfortranarray(self.factor)
+        norm = float(np.max(np.abs(scaled).sum(axis=0)))
+        self.factor = np.asfortranarray(scaled.T)  # symmetric: its transpose is itself, as a rule without a copy
         reciprocal = 0.0
         if factorise(self.factor) == 0 and np.all(diagonal > 0):
             with quiet_blas():
@@ -227,7 +226,7 @@ class CholeskyFactor(RidgeFactor):
         if not self.condition <= SAFE:
             self.why = f"its condition number is above {SAFE:.0e}"
             return
-        inverse = self.factor.copy(order="F")
+        inverse = np.triu(self.factor.T).T
         invert_triangle(inverse)
         self.basis = self.scale[:, None] * inverse.T
         trace = float(np.vdot(self.basis, self.basis))
@@ -288,7 +287,7 @@ class CholeskyFactor(RidgeFactor):
     def _solve(self, H: Array) -> Array:
         S = self.scale[:, None]
         with quiet_blas():
-            return np.asarray(S * la.cho_solve((self.factor, True), S * H, check_finite=False))
+            return np.asarray(S * lapack.dpotrs(self.factor, S * H, lower=1, overwrite_b=1)[0])
 
 
 class DualCholeskyFactor(RidgeFactor):
@@ -322,7 +321,7 @@ class DualCholeskyFactor(RidgeFactor):
         if not self.condition <= SAFE:
             self.why = f"its condition number is above {SAFE:.0e}"
             return
-        inverse = np.asfortranarray(np.tril(self.factor))
+        inverse = np.triu(self.factor.T).T
         invert_triangle(inverse)
         trace = float(np.einsum("ij,ij->", inverse, inverse))
         left = max(shift * (trace - Q.shape[1] / (middle + shift)), 0.0)  # Σλ/(σ²+λ) of the others
@@ -576,26 +575,30 @@ def in_own_units(problem: RidgeProblem, B: Array, scale: Array, bounds: Array) -
     Those of columns that were divided by s are divided as well, and ‖ŵ − w‖ ≤ ‖s(ŵ − w)‖/min s. Of data in single
     precision they are too, where that keeps their digits; what it rounds is added to the bounds.
     """
-    s = np.ones((len(B), 1)) if problem.scale is None else problem.scale[:, None]
-    with np.errstate(over="ignore", under="ignore"):
+    s = np.ones((1, 1)) if problem.scale is None else problem.scale[:, None]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if problem.scale is not None:
             divided = B / s
             bounds = (
                 bounds + problem.scaling_errors(B) + column_norms(np.where(np.isfinite(divided), B - divided * s, 0.0))
             )
             B = divided
-        coef, bounds = (np.where(x == 0.0, 0.0, x * np.where(x == 0.0, 1.0, scale)) for x in (B, bounds))
-        size = np.max(np.abs(B), axis=0, initial=0.0)
-        beyond = np.flatnonzero((size > 0) & ~((size * scale >= SMALLEST) & (size * scale < np.inf)))
-        if len(beyond):
-            j = int(beyond[0])
+        if np.isfinite(scale).all():
+            coef, bounds = B * scale + 0.0, bounds * scale  # zeros without a sign
+        else:
+            coef, bounds = (np.where(x == 0.0, 0.0, x * np.where(x == 0.0, 1.0, scale)) for x in (B, bounds))
+        size = np.abs(B).max(axis=0, initial=0.0)
+        largest = size * scale
+        inside = (size == 0) | ((largest >= SMALLEST) & (largest < np.inf))
+        if not inside.all():
+            j = int(np.argmin(inside))
             raise ValueError(
                 f"The coefficients of target {j + 1} would be about 2^{np.log2(size[j]) + np.log2(scale[j]):.0f}, "
                 "beyond the range of float64. Multiply X or y by a constant that brings their columns near 1."
             )
-        source, largest = problem.source, size * scale
+        source = problem.source
         if source.dtype != source.xp.float32 or np.any((largest > 0) & ~((largest > 1e-30) & (largest < 1e38))):
-            return coef, bounds / np.min(s)
+            return coef, bounds if problem.scale is None else bounds / np.min(s)
         single = coef.astype(np.float32)
         return single, (bounds + column_norms(s * (B - single / scale)) * scale) / np.min(s)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,10 @@ import scipy.sparse as sp
 from array_api_compat import array_namespace, device
 
 from gramian.compute.devices import to_numpy
-from gramian.sources.base import Block, MappedSource, SelectedSource, Source
+from gramian.sources.base import Block, MappedSource, SelectedSource, Source, memory_budget
 from gramian.sources.errors import SourceError
+
+S = TypeVar("S")
 
 DEVICE_BYTES = 2**31  # of a block of float64 numbers on a GPU, whose loops cut it further
 WHOLE = 2**53  # up to here float64 holds every whole number
@@ -198,6 +200,20 @@ class DenseSource(Source):
         """Yield views of the array: nothing is copied."""
         for start, stop in self.ranges(rows, self.shape[1] * 8):
             yield Block(start, stop, self.values[start:stop])
+
+    def _reduce(
+        self,
+        statistic: Callable[..., S],
+        merge: Callable[[S, S], S],
+        rows: int | None,
+        along: Sequence[Any],
+        result_bytes: int,
+    ) -> S:
+        n, p = self.shape
+        whole = type(self) is DenseSource and self.first == 0 and self.last is None
+        if whole and (rows or memory_budget() // (32 * max(p, 1))) >= n:
+            return statistic(Block(0, n, self.values), *along)  # one block, as most arrays are
+        return super()._reduce(statistic, merge, rows, along, result_bytes)
 
 
 class SparseSource(Source):

@@ -252,6 +252,11 @@ def fix_signs(xp: Any, V: Array) -> Array:
     """
     if V.shape[1] == 0:
         return V
+    if isinstance(V, np.ndarray):
+        sizes = np.abs(V)
+        largest = (sizes >= (1 - TIE) * sizes.max(axis=0)).argmax(axis=0)
+        turned = V[largest, np.arange(V.shape[1])] < 0
+        return np.where(turned, -V, V)
     size = xp.abs(V)
     top = xp.max(size, axis=0)
     first = xp.argmax(xp.astype(size >= (1 - TIE) * top[None, :], xp.int8), axis=0)
