@@ -279,8 +279,8 @@ def try_module(
     for tree in trees[1:]:
         shutil.copy2(trees[0] / "seconds.json", tree)
     every = find_mutants(source, settings["operators"])
-    few = sample is not None and sample < len(every)
-    mutants = random.Random(seed).sample(every, min(sample or len(every), len(every))) if few or end < math.inf else every
+    count = len(every) if sample is None else min(sample, len(every))
+    mutants = random.Random(seed).sample(every, count) if count < len(every) or end < math.inf else every
     drawn = (
         f"{len(mutants)} of {len(every)} changes, drawn with seed {seed}"
         if mutants is not every

@@ -1,4 +1,4 @@
-"""Kernel ridge regression attacked: random hostile problems with 60 digits, and rules that no rounding excuses."""
+"""Kernel ridge regression attacked: random hostile problems with 120 digits, and rules that no rounding excuses."""
 
 import warnings
 
@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from attack.harness import case_count, seed
 from gramian import KernelRidge, KernelRidgeClassifier, KernelRidgeCV
+from gramian.results import NumericalWarning
 
 KERNELS = ("linear", "poly", "rbf", "rbf", "laplacian", "cosine")
 SOLVERS = ("auto", "cholesky", "eigh", "cg", "landmarks")
@@ -90,7 +91,7 @@ def test_bounds_on_predictions_hold_and_what_has_converged_is_right():
                 continue
         if solver == "landmarks" and len(model.landmarks_) < np.count_nonzero(np.ones(len(X)) if w is None else w):
             continue  # another model, of which its bound is
-        with mpmath.workdps(60):
+        with mpmath.workdps(120):  # values of a kernel reach 1e50, λ 1e-14
             errors = [
                 float(abs(a - b)) for a, b in zip(exact_predictions(X, y, w, kernel, lam, intercept, Z), f, strict=True)
             ]
@@ -100,6 +101,55 @@ def test_bounds_on_predictions_hold_and_what_has_converged_is_right():
         if model.certificate_.converged and not caught:
             assert max(errors[:2]) <= 0.2 * max(np.max(np.abs(y)), 1e-300), told
     assert weakened
+
+
+@pytest.mark.parametrize("solver", ["cholesky", "eigh", "cg", "landmarks"])
+def test_bounds_hold_the_rounding_of_a_mean_whose_terms_cancel(solver):
+    """A large λ leaves the mean alone, which is small beside the targets and rounds as they do."""
+    rng, broken = np.random.default_rng(0), []
+    for _ in range(40):
+        n = int(rng.integers(3, 9))
+        X, y, w = rng.standard_normal((n, 2)), rng.standard_normal(n), rng.uniform(0.1, 3.0, n)
+        y[-1] -= w @ y / w[-1] * (1 - 1e-3)
+        model = KernelRidge(1e6, kernel="laplacian", gamma=0.005, fit_intercept=True, solver=solver).fit(X, y, w)
+        f, bound = model.predict(X[:1], return_bound=True)
+        with mpmath.workdps(60):
+            exact = exact_predictions(X, y, w, ("laplacian", 0.005, 1, 0.0), 1e6, True, X[:1])[0]
+            error = float(abs(exact - mpmath.mpf(float(f[0]))))
+        if not error <= bound[0] <= 1e-13:
+            broken.append((error, bound[0]))
+    assert not broken
+
+
+def test_landmarks_that_lose_more_than_the_penalty_are_not_converged():
+    """Directions shorter than the rounding of k(Z, Z) are cut: under a smaller λ they would have fitted the targets."""
+    rng = np.random.default_rng(0)
+    X, y = 1e4 + rng.standard_normal((5, 3)), rng.standard_normal(5)
+    options = {
+        "kernel": "poly",
+        "degree": 3,
+        "gamma": 0.02,
+        "coef0": 0.0,
+        "solver": "landmarks",
+        "n_landmarks": 5,
+        "tol": 1e-6,
+    }
+    with pytest.warns(NumericalWarning, match="which is too much"):
+        model = KernelRidge(200.0, **options).fit(X, y)
+    with mpmath.workdps(120):
+        exact = [float(v) for v in exact_predictions(X, y, None, ("poly", 0.02, 3, 0.0), 200.0, False, X)]
+    assert np.max(np.abs(model.predict(X) - exact)) > 0.2  # it is no answer to what was asked ...
+    assert not model.certificate_.converged
+    assert any("smaller than what was cut" in note for note in model.certificate_.notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fine = KernelRidge(1e8, **options).fit(X, y)  # ... of a larger λ it is
+        twins = KernelRidge(1e-8, kernel="rbf", solver="landmarks", n_landmarks=10).fit(
+            np.repeat(X, 2, axis=0), np.repeat(y, 2)
+        )
+    assert twins.certificate_.converged
+    assert any("directions of k(Z, Z) are rounding" in note for note in twins.certificate_.notes)
+    assert fine.certificate_.notes
 
 
 @pytest.mark.parametrize("solver", ["cholesky", "eigh", "cg", "landmarks"])

@@ -1,4 +1,4 @@
-"""Every estimator gives the same bits with one thread and with two."""
+"""Every estimator, and every analysis of a fitted model, gives the same bits with one thread and with two."""
 
 from __future__ import annotations
 
@@ -22,6 +22,20 @@ from gramian import (
     KernelRidgeCV,
     Ridge,
     RidgeCV,
+)
+from gramian.analysis import (
+    bi_cross_validate,
+    bootstrap,
+    deflated_analysis,
+    describe,
+    fit_incomplete,
+    latent,
+    multiple_imputation,
+    parallel_analysis,
+    principal_angles,
+    procrustes,
+    rotate,
+    rv_coefficient,
 )
 from gramian.genetics import fst, project, simulate_genotypes
 
@@ -102,6 +116,47 @@ def compare(fit: Any) -> None:
 @pytest.mark.parametrize("name", FITS)
 def test_the_number_of_threads_does_not_show(name: str) -> None:
     compare(FITS[name])
+
+
+TABLE, TWIN = BROAD[:640, :530], BROAD[640:1280, 500:1030]
+MANY = PCA(12).fit(TABLE)
+HOLES = TABLE[:, :60].copy()
+HOLES[::7, ::5] = np.nan
+ANALYSES: dict[str, Any] = {
+    "bi-cross-validation": lambda: bi_cross_validate(MANY, TABLE, max_components=2, random_state=0),
+    "bootstrap": lambda: bootstrap(PCA(2).fit(TABLE[:300]), TABLE[:300], n_replicates=40, random_state=0),
+    "describe": lambda: describe(MANY, TABLE),
+    "imputations": lambda: multiple_imputation(fit_incomplete(PCA(2), HOLES), HOLES, 2, random_state=0),
+    "latent": lambda: latent(MANY, TABLE),
+    "parallel analysis": lambda: parallel_analysis(MANY, TABLE, n_draws=20, random_state=0),
+    "principal angles": lambda: principal_angles(MANY, PCA(12).fit(TWIN)),
+    "procrustes": lambda: procrustes(TABLE, TWIN),
+    "rotation": lambda: rotate(MANY, max_iter=2),
+    "RV coefficient": lambda: rv_coefficient(TABLE, TWIN),
+    "signs": lambda: deflated_analysis(MANY, TABLE, n_draws=8, random_state=0),
+}
+
+
+def numbers_of(answer: Any) -> list[np.ndarray]:
+    """The arrays and numbers that an answer holds, whatever its class."""
+    if isinstance(answer, (np.ndarray, float)):
+        return [np.asarray(answer)] if np.asarray(answer).dtype.kind == "f" else []
+    parts = (
+        answer if isinstance(answer, (list, tuple)) else vars(answer).values() if hasattr(answer, "__dict__") else ()
+    )
+    return [each for part in parts for each in numbers_of(part)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ANALYSES)
+def test_the_number_of_threads_does_not_show_in_analyses(name: str) -> None:
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.append(numbers_of(ANALYSES[name]()))
+    assert len(found[0])
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.filterwarnings("ignore")

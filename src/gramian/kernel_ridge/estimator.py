@@ -332,7 +332,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelPredictions, KernelInp
         self.intercept_ = (float(b[0]) if self._vector else b) if problem.intercept else 0.0
         self._lam, self._intercept, self._count = problem.lam, problem.intercept, problem.count
         self._semidefinite = certificate.error_bounds is not None or bool(np.all(problem.lam == 0.0))
-        self._level = float(np.max(np.abs(problem.mean), initial=0.0))
+        self._level = 0.0
+        if problem.intercept:  # terms of a mean cancel, their rounding does not
+            self._level = float(np.max(problem.share @ np.abs(problem.Y), initial=0.0)) * (1 + problem.n**0.5 / 16)
         # most likely noise: the smallest value of the objective over the number of observations
         noise = np.maximum(objective, 0.0) / max(problem.count - float(problem.intercept), 1.0)
         w = problem.frequencies

@@ -26,6 +26,7 @@ from scipy.linalg.blas import dsyr, dsyrk
 from scipy.linalg.lapack import dpstrf
 
 from gramian.compute.devices import is_numpy, like, to_numpy
+from gramian.kernel_ridge.certificate import DIGIT
 from gramian.linear.path import Filter, RidgePath, leave_one_out
 from gramian.linear.systems import check_shifts, cholesky, dots, eigh, lengths, take, triangular, wide
 from gramian.operators import KernelOperator
@@ -529,17 +530,25 @@ class LandmarkProblem:
         A, basis, m = self.A, self.basis, self.A.shape[1]
         bounds, note = self._error_bounds(at, lam)
         lost = m - basis.rank - self.intercept
+        # what was cut of the landmarks' features has squared lengths of at most this; beside a smaller λ it would count
+        blurred = (CUT + np.sqrt(m)) * EPS * ((1.0 + self.intercept) * basis.size) ** 2
+        proved = lost <= 0 or bool(np.all((lam == 0.0) | (lam >= blurred)))
+        if not proved and bounds is not None:
+            size = np.max(np.abs(self.Y + self.middle), axis=0, initial=0.0)
+            proved = bool(np.all((bounds * basis.size <= DIGIT * size) | (lam == 0.0) | (lam >= blurred)))
         certificate = Residual(
             method=f"{m} landmarks: {method}",
             residuals=at.residuals,
             rounding=max(EPS, A.epsilon) * (np.sqrt(m) + 16),
             error_bounds=bounds,
             bounded="" if bounds is None else "|f̂(x) − f(x)|/‖φ(x)‖ against exact kernel ridge",
+            proved=proved,
             device=A.device_name,
             precision=A.precision,
             notes=(
                 f"rank {basis.rank}",
                 *([f"{lost} directions of k(Z, Z) are rounding and were cut"] if lost > 0 else []),
+                *([] if proved else ["λ is smaller than what was cut: the directions it would have kept are missing"]),
                 note,
             ),
             **said,

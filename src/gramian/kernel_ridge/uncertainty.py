@@ -80,7 +80,7 @@ class KernelPredictions:
     _mean_weights: Array | None  # w̄ where features are centred
     _mean_square: float  # ‖φ̄‖²
     _longest: float  # the largest √k(x, x) of the rows
-    _level: float  # the largest |ȳ|
+    _level: float  # of the targets, Σ w̄|y|, by which their mean can round
     _semidefinite: bool
 
     @like_input

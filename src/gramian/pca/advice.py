@@ -8,6 +8,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_integer
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.progress import Progress
@@ -267,6 +268,7 @@ class RankAdvice(Tabular):
         return list(zip(self.rules, self.n_components, self.reasons, strict=True))
 
 
+@quiet_blas()
 def rank_advice(
     X: Any,
     *,

@@ -149,6 +149,7 @@ class Bootstrap(Tabular):
         return [f"  note: {note}" for note in self.notes]
 
 
+@quiet_blas()
 def bootstrap(
     pca: PCA,
     X: Any,
@@ -482,6 +483,7 @@ class EqualityTest:
         return {"statistic": [self.statistic], "freedom": [self.freedom], "p_value": [self.p_value]}
 
 
+@quiet_blas()
 def eigenvalue_errors(pca: PCA, level: float = 0.95, *, form: str = "ratio") -> AsymptoticErrors:
     r"""Standard errors and intervals of variances and components, for many Gaussian rows with distinct variances.
 

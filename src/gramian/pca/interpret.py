@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from gramian.compute.devices import to_numpy
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_weights
 from gramian.inputs.devices import convert_to_numpy
 from gramian.results import Optimum, warn_of_units
@@ -467,6 +468,7 @@ class Reading:
         return f"{self.eigenvalues!r}\n{self.columns!r}\n{self.rows!r}"
 
 
+@quiet_blas()
 def loadings(pca: PCA) -> Array:
     r"""Loadings of the variables on the components.
 
@@ -501,6 +503,7 @@ def loadings(pca: PCA) -> Array:
     return np.asarray(to_numpy(pca.components_, float).T * deviations(pca))
 
 
+@quiet_blas()
 def correlations(pca: PCA, X: Any = None, sample_weight: Any = None) -> Array:
     r"""Correlations of the variables with the components.
 
@@ -551,6 +554,7 @@ def correlations(pca: PCA, X: Any = None, sample_weight: Any = None) -> Array:
     return _correlations(pca, spread)
 
 
+@quiet_blas()
 def describe(pca: PCA, X: Any, sample_weight: Any = None, *, row_labels: Sequence[Any] | None = None) -> Reading:
     r"""Describe the variables and the rows of a PCA: coordinates, contributions, squared cosines.
 
@@ -716,6 +720,7 @@ class Biplot(Tabular):
         return {"name": list(self.names)} | self._axes(self.columns)
 
 
+@quiet_blas()
 def biplot(
     pca: PCA, X: Any, alpha: float | str = 1.0, components: Sequence[int] = (0, 1), *, deviations: bool = False
 ) -> Biplot:
@@ -821,6 +826,7 @@ class SupplementaryColumns(Elements):
     correlations: Array
 
 
+@quiet_blas()
 def supplementary_rows(pca: PCA, X: Any, *, row_labels: Sequence[Any] | None = None) -> SupplementaryRows:
     r"""Place rows that took no part in the fit.
 
@@ -855,6 +861,7 @@ def supplementary_rows(pca: PCA, X: Any, *, row_labels: Sequence[Any] | None = N
     return SupplementaryRows(row_names(X, row_labels, len(seen.scores)), seen.scores, seen.cos2, seen.distances)
 
 
+@quiet_blas()
 def supplementary_columns(
     pca: PCA, X: Any, Y: Any, names: Sequence[str] | None = None, sample_weight: Any = None
 ) -> SupplementaryColumns:
@@ -948,6 +955,7 @@ class Categories(Elements):
         return f"{super().__repr__()}\nη² of the variables:\n{text_table(self.eta2_table())}"
 
 
+@quiet_blas()
 def supplementary_categories(pca: PCA, X: Any, labels: Any, sample_weight: Any = None) -> Categories:
     r"""Place categories at the barycentres of their rows, and test them against chance.
 

@@ -26,6 +26,8 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from gramian.compute.devices import to_numpy
+from gramian.compute.factor import eigh
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_seed, check_weights
 from gramian.inputs.observed import ObservedCells, summarise_observed
 from gramian.pca.factor import NO_NOISE, Factor, Rows, fit_factor, posterior
@@ -55,6 +57,7 @@ ITERATIVE = ("least-squares", "regularised")
 ALIASES = {"regularized": "regularised", "em": "least-squares"}  # as missMDA spells them
 
 
+@quiet_blas()
 def fit_incomplete(
     pca: PCA,
     X: Any,
@@ -308,7 +311,7 @@ def _rescale(factor: Factor, by: Array) -> Factor:
     W, mean = factor.loading / by[:, None], factor.mean / by
     if p > MOST_EIGEN:
         return Factor(mean, W, factor.noise * float(np.mean(by**-2)))
-    values, vectors = np.linalg.eigh(W @ W.T + np.diag(factor.noise / by**2))
+    values, vectors = eigh(W @ W.T + np.diag(factor.noise / by**2))
     noise = float(np.mean(values[: p - k]))
     return Factor(mean, vectors[:, p - k :] * np.sqrt(np.maximum(values[p - k :] - noise, 0.0)), noise)
 
@@ -504,6 +507,7 @@ class _Round:
     passes: int
 
 
+@quiet_blas()
 def iterative_pca(
     pca: PCA,
     source: Source,

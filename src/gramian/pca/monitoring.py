@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import to_numpy
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_share, fetch_numbers
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
@@ -461,6 +462,7 @@ class Monitor(Tabular):
         return f"Monitor: {kept}, n = {self.weight:g}, α = {self.alpha:g}"
 
 
+@quiet_blas()
 def monitor(
     pca: PCA, X: Any, *, alpha: float = 0.01, sample_weight: Any = None, t2: str = "F", q: str = "exact"
 ) -> Monitor:

@@ -23,6 +23,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.compute.devices import like, to_numpy
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_seed, check_weights, fetch_numbers
 from gramian.inputs.devices import convert_to_numpy
 from gramian.inputs.observed import NothingObservedError, refuse_rows
@@ -220,6 +221,7 @@ def draw_rows(pca: PCA, n: int, random_state: Any = None) -> Array:
     return np.asarray(np.asarray(pca.mean_, dtype=np.float64) + variable_scale(pca) * D)
 
 
+@quiet_blas()
 def condition(pca: PCA, X: Any) -> Conditional:
     """Distribution of the missing cells of every row given the observed ones.
 
@@ -259,6 +261,7 @@ def condition(pca: PCA, X: Any) -> Conditional:
     return Conditional(filled, variance, missing, Latent(Z, C), factor.loading * s[:, None], noise)
 
 
+@quiet_blas()
 def latent(pca: PCA, X: Any) -> Latent:
     """Posterior of the standardised latent variables z of every row, complete or not.
 
@@ -364,6 +367,7 @@ class Pooled(Tabular):
         return self.estimate - half, self.estimate + half
 
 
+@quiet_blas()
 def pool(estimates: Any, variances: Any) -> Pooled:
     """Pool estimates and their variances, one row per completed table, by Rubin's rules.
 
@@ -436,6 +440,7 @@ class Imputations:
         return pool([np.atleast_1d(q) for q, _ in pairs], [np.atleast_1d(v) for _, v in pairs])
 
 
+@quiet_blas()
 def multiple_imputation(
     pca: PCA,
     X: Any,

@@ -20,7 +20,8 @@ from scipy.special import gammaln
 from sklearn.base import clone
 
 from gramian.compute.devices import to_numpy
-from gramian.compute.threads import n_threads, parallel
+from gramian.compute.factor import eigh, svd
+from gramian.compute.threads import n_threads, parallel, quiet_blas
 from gramian.inputs.checks import check_choice, check_seed, check_share, check_weights
 from gramian.inputs.progress import Progress
 from gramian.pca.interpret import dense_rows, refuse_lost_variances
@@ -649,6 +650,7 @@ def edge_differences(eigenvalues: npt.ArrayLike, n: float, p: int) -> RankChoice
     return RankChoice("edge-differences", k, f"{reason} {EDGE_GAP:g}.", measured, np.full(tried, EDGE_GAP))
 
 
+@quiet_blas()
 def screenot(eigenvalues: npt.ArrayLike, n: float, p: int, most: int | None = None) -> RankChoice:
     r"""Components worth keeping for the reconstruction, whatever the covariance of the noise: ScreeNOT.
 
@@ -917,6 +919,7 @@ CONSTANT = 1e-12  # a column with less than this share of the largest variance d
 NULLS = {"permutation": "parallel", "gaussian": "parallel-gaussian"}
 
 
+@quiet_blas()
 def parallel_analysis(
     pca: PCA | PCAFit,
     X: Any,
@@ -1076,7 +1079,7 @@ class CentredRows:
         """Find the components of centred rows by the Gram matrix of the shorter side."""
         n, p = X.shape
         freedom = n - 1.0
-        squares, U = np.linalg.eigh(X.T @ X if p <= n else X @ X.T)
+        squares, U = eigh(X.T @ X if p <= n else X @ X.T)
         squares, U = np.maximum(squares[::-1], 0.0), U[:, ::-1]
         rank = min(max_rank(n, p), int(np.count_nonzero(squares > ROUNDING * math.sqrt(len(squares)) * squares[0])))
         V = U[:, :rank].T if p <= n else (U[:, :rank] / np.sqrt(squares[:rank])).T @ X
@@ -1201,6 +1204,7 @@ def count_by_deflation(
     return DeflatedAnalysis(DEFLATED[kind], found, reason, lam, thresholds, at_most, excess, deviations)
 
 
+@quiet_blas()
 def deflated_analysis(
     pca: PCA | PCAFit,
     X: Any,
@@ -1306,6 +1310,7 @@ MANY_CELLS = 1_000_000  # from which on one way is enough
 HALVED = 30  # components tried: half of the columns show fewer than all
 
 
+@quiet_blas()
 def bi_cross_validate(
     pca: PCA | PCAFit,
     X: Any,
@@ -1380,7 +1385,7 @@ def bi_cross_validate(
                 mean = rows[~out].mean(axis=0)
                 A, B = rows[np.ix_(out, held)] - mean[held], rows[np.ix_(out, ~held)] - mean[~held]
                 C, D = rows[np.ix_(~out, held)] - mean[held], rows[np.ix_(~out, ~held)] - mean[~held]
-                U, s, Vt = np.linalg.svd(D, full_matrices=False)
+                U, s, Vt = svd(D)
                 some = min(tried, int(np.count_nonzero(s > ROUNDING * s[0] * math.sqrt(len(s)))))
                 left_side, right_side = B @ Vt[:some].T / s[:some], U[:, :some].T @ C
                 errors[0] += float(np.sum(A * A))
@@ -1429,6 +1434,7 @@ class CrossValidation(RankChoice):
         return {"n_components": number, "press": self.press, "chosen": number == self.n_components}
 
 
+@quiet_blas()
 def cross_validate_rank(
     pca: PCA,
     X: Any,

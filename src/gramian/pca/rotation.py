@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.devices import to_numpy
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_integer, fetch_numbers
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.estimator import PCA
@@ -111,6 +112,7 @@ class Rotation(Tabular):
         return np.asarray(self.explained_variance / self.total_variance)
 
 
+@quiet_blas()
 def rotate(
     pca: PCA | Any,
     method: str = "varimax",
@@ -304,6 +306,7 @@ def _criterion(L: Array, weight: float) -> float:
     return float(np.sum(L**4) - weight * np.sum(np.sum(L**2, axis=0) ** 2))
 
 
+@quiet_blas()
 def rotated_scores(pca: PCA, X: Any, rotation: Rotation) -> Array:
     r"""Scores of the rotated factors, standardised: :math:`F = Z\,\mathrm{diag}(\lambda^{-1/2})\,M^{-T}`.
 

@@ -20,6 +20,8 @@ import numpy.typing as npt
 from scipy.linalg import orth
 from scipy.special import gammainc, gammaincc
 
+from gramian.compute.factor import svd
+from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_weights
 from gramian.inputs.devices import convert_to_numpy
 from gramian.pca.interpret import as_matrix
@@ -81,6 +83,7 @@ class Procrustes(Tabular):
         return f"{head}, correlation {self.correlation:.4g}{test}"
 
 
+@quiet_blas()
 def principal_angles(A: Any, B: Any) -> Array:
     r"""Principal angles between two subspaces, smallest first.
 
@@ -119,6 +122,7 @@ def principal_angles(A: Any, B: Any) -> Array:
     return np.asarray(np.arctan2(sines, cosines))
 
 
+@quiet_blas()
 def subspace_distance(A: Any, B: Any, metric: str = "chordal") -> float:
     r"""Distance between two subspaces of the same dimension.
 
@@ -161,6 +165,7 @@ def subspace_distance(A: Any, B: Any, metric: str = "chordal") -> float:
     return float(np.linalg.norm(sines)) if metric == "chordal" else float(sines.max())
 
 
+@quiet_blas()
 def procrustes(
     A: Any,
     B: Any,
@@ -230,7 +235,7 @@ def procrustes(
     # powers of two, so that squares neither overflow nor vanish, and nothing is rounded
     units = [2.0 ** math.frexp(float(np.abs(M).max(initial=0.0)))[1] for M in (A0, B0)]
     A0, B0 = A0 / units[0], B0 / units[1]
-    P, sigma, Qt = np.linalg.svd(A0.T @ B0)
+    P, sigma, Qt = svd(A0.T @ B0)
     turn = np.ones(len(sigma))
     if not reflect and np.linalg.det(P @ Qt) < 0:
         turn[-1] = -1.0
@@ -313,6 +318,7 @@ class RV(Tabular):
         return {"name": list(vars(self)), "value": list(vars(self).values())}
 
 
+@quiet_blas()
 def rv_coefficient(
     X: Any,
     Y: Any,
