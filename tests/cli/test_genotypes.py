@@ -237,6 +237,24 @@ def test_quality_tables_hold_everything_and_say_what_was_used(here):
         assert (row["used"] == "True") == (float(row["maf"]) >= 0.2)
 
 
+def test_negative_positions_leave_snps_out_everywhere(here):
+    """PLINK's mark for what is left out: the fit, the tables, the model and the projection are of the other SNPs."""
+    rows = [line.split("\t") for line in (here / "cohort.bim").read_text("utf-8").splitlines()]
+    for row in rows[::10]:
+        row[3] = f"-{row[3]}"
+    (here / "cohort.bim").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    answer("pca", "cohort.bed", "-k", 3, "--quality", "--out", "out", *FAST)
+    whole = open_bed(here / "cohort.bed")
+    assert whole.shape[1] == 810
+    model = gramian.GenotypePCA(3).fit(whole)
+    vectors = np.array([[float(row[f"PC{j + 1}"]) for j in range(3)] for row in tsv(here / "out" / "pca.eigenvec")])
+    np.testing.assert_allclose(np.abs(np.sum(vectors * model.eigenvectors_, axis=0)), 1, atol=1e-4)
+    used = tsv(here / "out" / "snp_quality.tsv")
+    assert [row["id"] for row in used if row["used"] == "True"] == whole.snps.id[model.snp_mask_].tolist()
+    again = gramian.load(here / "out" / "model.gramian").transform(whole)
+    np.testing.assert_allclose(np.abs(again), np.abs(model.transform(whole)), rtol=1e-4, atol=1e-4)
+
+
 def test_missing_conventions(here):
     """Pairwise division by shared calls is PLINK's matrix; the mean convention is not."""
     found = answer("pca", "cohort.bed", "-k", 2, "--missing", "pairwise")

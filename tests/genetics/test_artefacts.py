@@ -71,6 +71,9 @@ def test_people_with_few_calls_and_batches(calls):
     one[1:, 9] = -1
     kinds, _ = find(one)
     assert kinds[ArtefactKind.FEW_CALLS].people == ("s10",)
+    one[rng.permutation(5000)[:6], 9] = 1  # as heterozygous as half of all others, by six calls
+    assert (king(Genotypes.from_calls(one), least=0.25).n_snps < 10).sum() > 20
+    assert list(find(one)[0]) == [ArtefactKind.FEW_CALLS]
     assert "batch" not in kinds[ArtefactKind.FEW_CALLS].text
     scattered, batch = calls.copy(), calls.copy()
     scattered[:, 50:70] = np.where(rng.random((5000, 20)) < 0.5, -1, calls[:, 50:70])

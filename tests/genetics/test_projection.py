@@ -357,3 +357,27 @@ def test_people_of_the_reference_are_placed_where_they_were() -> None:
     assert fewer.namesakes[:5].all()
     assert fewer.recognised[5:].all()
     np.testing.assert_allclose(fewer.scores[5:], want[5:], rtol=1e-6, atol=1e-6)
+
+
+def test_people_of_the_reference_are_known_without_their_families() -> None:
+    """A VCF file has one name of a sample, IID or FID_IID; a name that two people have tells nobody."""
+    rng = np.random.default_rng(4)
+    calls = rng.binomial(2, np.repeat(rng.uniform(0.2, 0.8, (2000, 2)), 30, axis=1))
+    people = Samples.numbered(60)
+    people.fid[:] = [f"F{i}" for i in range(60)]
+    people.iid[58:] = "twice"
+    everybody = Genotypes.from_calls(calls, people)
+    model = GenotypePCA(3).fit(everybody)
+    want = model.eigenvectors_ * model.singular_values_
+    for names in (people.iid, [f"{fid}_{iid}" for fid, iid in zip(people.fid, people.iid, strict=True)]):
+        other = Samples.numbered(60)
+        other.fid[:], other.iid[:] = "0", names
+        other.iid[0] = people.iid[1]  # two samples of one name: neither is taken for that person
+        other.iid[1] = people.iid[1]
+        found = project(model, Genotypes.from_calls(calls, other))
+        joined = names is not people.iid
+        assert found.recognised.tolist() == [False, False, *[True] * 56, joined, joined]
+        assert not found.namesakes.any()
+        np.testing.assert_allclose(found.scores[2:58], want[2:58], rtol=1e-6, atol=1e-6)
+    strangers = Genotypes.from_calls(rng.permuted(calls, axis=1), other)
+    assert not project(model, strangers).recognised.any()

@@ -319,6 +319,12 @@ class GenotypeStudy:
         """Share of missing calls of each sample that is analysed."""
         return np.asarray(self.source.counts().by_sample[:, 3] / self.source.shape[1])
 
+    def places(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Which samples and SNPs of the whole are analysed; a whole without some SNPs of its file is a view itself."""
+        own, whole = self.source, self.whole
+        samples = np.searchsorted(whole.sample_index, own.sample_index)
+        return samples, np.searchsorted(whole.snp_index, own.snp_index)
+
     def with_steps(self, source: Genotypes, steps: Iterable[Step]) -> GenotypeStudy:
         """The same with what later steps left, in the same account."""
         return replace(self, filtered=replace(self.filtered, source=source, steps=(*self.filtered.steps, *steps)))

@@ -320,7 +320,7 @@ def genotype_pca(
         run.warn(f"the residual is {proof.worst:.1e} after {proof.passes} passes: {remedy}")
     # the model knows the SNPs that the filters took, so that it takes the file as it is from now on
     mask = np.zeros(study.whole.shape[1], dtype=bool)
-    mask[study.source.snp_index[model.snp_mask_]] = True
+    mask[study.places()[1][model.snp_mask_]] = True
     constant = model.monomorphic_
     if wanted.maf is None:  # with it PLINK leaves them out too
         constant += study.count_monomorphic(uncalled=model.missing != "pairwise")
@@ -380,9 +380,10 @@ def genotype_pca(
         found.append(ResultTable(scan.table(), "selection"))
     quality: dict[str, Any] = {}
     if output.quality and output.out is not None:
-        whole, used = study.whole, study.source
-        snps, samples = (np.zeros(size, dtype=bool) for size in whole.shape[::-1])
-        snps[used.snp_index], samples[used.sample_index] = True, True
+        whole = study.whole
+        samples, snps = (np.zeros(size, dtype=bool) for size in whole.shape)
+        for each, places in zip((samples, snps), study.places(), strict=True):
+            each[places] = True
         quality = {"snp_quality": snp_quality(whole), "sample_quality": sample_quality(whole)}
         for (name, table), kept in zip(quality.items(), (snps, samples), strict=True):
             found.append(ResultTable({**table.table(), "used": kept}, name))
@@ -438,7 +439,8 @@ def genotype_pca(
         tables=found,
         lines=[
             f"Eigenvalues: {model.eigenvalue_scale_.removeprefix('eigenvalues ')}",
-            f"Effective number of markers: {markers:,.0f}{f' ± {error:,.0f}' if error else ''} of {p:,}, "
+            f"Effective number of markers: {markers:,.0f}{f' ± {error:,.0f}' if error else ''}, "
+            f"{f'of {p:,}' if markers < p else f'so that all {p:,} count'}, "
             + ("of all eigenvalues", "without the first component", f"without the first {after} components")[
                 min(after, 2)
             ],

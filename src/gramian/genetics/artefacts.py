@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +15,7 @@ from gramian.genetics.genotypes import is_autosomal
 from gramian.genetics.long_range import describe_regions
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.pruning import HAPLOID
-from gramian.genetics.relatives import CUTOFF, RelativeScreen, least_kinship, screen_relatives
+from gramian.genetics.relatives import CUTOFF, Kinship, RelativeScreen, least_kinship, screen_relatives
 from gramian.genetics.text import list_few
 from gramian.inputs.progress import Progress
 from gramian.sources.plink import Genotypes
@@ -95,7 +95,7 @@ def find_artefacts(model: GenotypePCA, source: Genotypes, *, progress: Progress 
 
     - relatives, by :func:`~gramian.genetics.relatives.screen_relatives`, those who lead a component before others, and
       the components of which relatives hold more than half; with a kinship above 0.0884, or, where few independent SNPs
-      tell, above what chance makes of strangers;
+      tell, above what chance makes of strangers; pairs who share few calls by what chance makes of so many;
     - a component of which one person holds more than half;
     - people with more than a fifth of their calls missing, whom a fit by means draws to the centre by as much, and
       whether they lack the same SNPs; a component that follows the share of missing calls;
@@ -142,6 +142,7 @@ def find_artefacts(model: GenotypePCA, source: Genotypes, *, progress: Progress 
     chance = least_kinship(model, source.shape[0]) * (len(model.snps_) / autosomal) ** 0.5
     cutoff = min(max(CUTOFF, chance), MOST_CUTOFF)
     screen = screen_relatives(source, cutoff, first=np.argsort(-squares.max(axis=1), kind="stable"), progress=progress)
+    screen = replace(screen, pairs=_leave_out_chance(screen.pairs, min(chance, MOST_CUTOFF)))
     found = [
         *_describe_relatives(screen, squares, names),
         *_describe_holders(squares, names),
@@ -152,6 +153,16 @@ def find_artefacts(model: GenotypePCA, source: Genotypes, *, progress: Progress 
         of = tuple(region.component + 1 for region in regions)
         found.append(Artefact(ArtefactKind.REGION, describe_regions(regions), of))
     return Artefacts(tuple(found), screen)
+
+
+def _leave_out_chance(pairs: Kinship, chance: float) -> Kinship:
+    """Without pairs who share so few calls that chance makes strangers as close: its errors are as 1/√(shared calls)."""
+    shared = np.maximum(pairs.n_snps, 1)
+    certain = (shared >= pairs.snps / 2) | (pairs.kinship > chance * np.sqrt(pairs.snps / shared))
+    if certain.all():
+        return pairs
+    columns = ("first", "second", "n_snps", "hethet", "ibs0", "first_het", "second_het")
+    return replace(pairs, **{name: getattr(pairs, name)[certain] for name in columns})
 
 
 def _describe_relatives(screen: RelativeScreen, squares: Array, names: Sequence[str]) -> list[Artefact]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,7 +108,8 @@ def project(
     that are seen, times (M − k)/(seen − k).
 
     People who are in the reference, which fits their noise, would be moved by this: OADP puts them up to twice as far
-    out. Samples of a file that have the id of one of them, and the genotypes, are placed where they were.
+    out. Samples of a file that have the id of one of them, and the genotypes, are placed where they were, also where
+    the family id differs or is missing, as in a VCF file.
 
     Parameters
     ----------
@@ -197,9 +199,9 @@ def project(
     if method == "oadp" and sigma is not None:
         rest = np.maximum(sums.squares - np.einsum("ij,ij->i", scores, sums.products), 0.0)
         scores = augmented_scores(scores, np.sqrt(rest * ((M - k) / (sums.seen - k))), sigma)
-    found, named = np.zeros(len(scores), np.bool_), np.zeros(len(scores), np.bool_)
+    found, both = np.zeros(len(scores), np.bool_), np.zeros(len(scores), np.bool_)
     if not is_table(genotypes) and sigma is not None and loadings.eigenvectors is not None:
-        where = _find_namesakes(loadings, source.samples)
+        where, both = _find_namesakes(loadings, source.samples)
         named = where >= 0
         own = loadings.eigenvectors[where[named]].astype(np.float64) * sigma
         noise = np.sqrt(sums.squares[named] / sums.seen[named])
@@ -213,15 +215,26 @@ def project(
     if sigma is not None:  # NaN where an eigenvalue is 0
         unit = np.divide(scores, sigma, out=np.full_like(scores, np.nan), where=sigma > 0)
     report = match.report
-    return Projection(source.samples, scores, unit, sums.seen, len(loadings.id), method, report, found, named & ~found)
+    return Projection(source.samples, scores, unit, sums.seen, len(loadings.id), method, report, found, both & ~found)
 
 
-def _find_namesakes(loadings: Loadings, samples: Samples) -> npt.NDArray[np.intp]:
-    """Rows of the reference that have the ids of the samples, −1 where none has."""
+def _find_namesakes(loadings: Loadings, samples: Samples) -> tuple[npt.NDArray[np.intp], Mask]:
+    """Rows of the reference that have the ids of the samples, −1 where none has, and where the family is the same too.
+
+    VCF, BGEN and VCF-Zarr have one id, IID or FID_IID: whoever has that of one person of the reference may be them.
+    """
     if loadings.fid is None or loadings.iid is None:
-        return np.full(len(samples), -1)
+        return np.full(len(samples), -1), np.zeros(len(samples), np.bool_)
     rows = {pair: i for i, pair in enumerate(zip(loadings.fid, loadings.iid, strict=True))}
-    return np.array([rows.get(pair, -1) for pair in zip(samples.fid, samples.iid, strict=True)], dtype=np.intp)
+    places = np.array([rows.get(pair, -1) for pair in zip(samples.fid, samples.iid, strict=True)], dtype=np.intp)
+    both = places >= 0
+    joined = [f"{fid}_{iid}" for fid, iid in rows]
+    times, new_times = Counter([*loadings.iid, *joined]), Counter(samples.iid)
+    alone = {name: i for names in (loadings.iid, joined) for i, name in enumerate(names) if times[name] == 1}
+    for i in np.flatnonzero(~both).tolist():
+        if new_times[samples.iid[i]] == 1:
+            places[i] = alone.get(samples.iid[i], -1)
+    return places, both
 
 
 def _match(
