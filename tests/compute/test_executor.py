@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -14,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click import ClickException
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 
 import gramian
 from gramian.analysis import bootstrap, cross_validate_rank
+from gramian.cli import main
 from gramian.compute.executor import ClusterError, Dask, Processes, cluster, describe_use, merge_tree
 from gramian.compute.genotypes import pack
 from gramian.kernel_ridge.landmark_fit import LandmarkSolver
@@ -266,7 +269,7 @@ def test_a_task_that_was_with_workers_that_ended_for_another_is_not_blamed(table
         def scheduler_info(self, **_: Any) -> Any:
             return {"workers": {"a": {"memory_limit": 0, "nthreads": 1}}}
 
-    monkeypatch.setattr("gramian.compute.executor.wait_for", lambda futures: None)
+    monkeypatch.setattr(distributed, "wait", lambda futures: None)
     here, executor = source.reduce(lambda b: b.values.sum(axis=0), np.add), Dask(Client())
     with cluster(executor):
         there = source.reduce(lambda b: b.values.sum(axis=0), np.add)
@@ -357,6 +360,121 @@ def test_a_lost_scheduler_says_how_to_go_on(table: str, tmp_path: Path, early: b
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def inside() -> Iterator[Any]:
+    """A cluster in this process that is asked for one worker, and forgets at once one that is lost."""
+    import dask
+
+    local = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with warnings.catch_warnings(), dask.config.set({"distributed.deploy.lost-worker-timeout": "10 ms"}):
+        warnings.simplefilter("ignore")  # of ports in use
+        with distributed.LocalCluster(**local) as workers, distributed.Client(workers, set_as_default=False) as client:
+            yield client
+
+
+def lose_workers(client: Any) -> None:
+    """End all workers, and ask for no others."""
+    client.cluster.scale(0)
+    while client.scheduler_info()["workers"]:
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_pass_without_workers_ends_and_says_what_to_do(table: str, inside: Any) -> None:
+    lose_workers(inside)
+    with cluster(inside, patience=0.2) as executor:
+        with pytest.raises(ClusterError, match=r"No worker is left.* none for 0\.2 s\..*Nothing of the fit was saved"):
+            gramian.PCA(2).fit(table)
+        with pytest.raises(ClusterError, match="No worker is left"):
+            list(executor.map(Square(), [1, 2]))
+    with pytest.raises(ValueError, match="patience=0"), cluster(inside, patience=0):
+        pass
+
+
+def test_a_command_without_workers_says_what_to_type(table: str, tmp_path: Path) -> None:
+    local = {"processes": False, "n_workers": 0, "dashboard_address": None, "protocol": "tcp"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ports in use
+        with distributed.LocalCluster(**local) as workers:
+            where = workers.scheduler_address
+            words = ["pca", table, "-k", "2", "--memory", "256K", "--cluster", where, "--patience", "0.2"]
+            for kept in ([], ["--checkpoint", str(tmp_path / "my state")]):
+                with pytest.raises(ClickException, match="No worker is left") as caught:
+                    main([*words, *kept], standalone_mode=False)
+                again = shlex.split(caught.value.message.partition("What to type: ")[2])
+                assert again == ["gramian", *words, *(kept or ["--checkpoint", "FOLDER"])]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_fit_that_loses_its_workers_is_resumed_from_what_was_saved(table: str, tmp_path: Path, inside: Any) -> None:
+    state, model = tmp_path / "my state", gramian.PCA(2, svd_solver="krylov")
+
+    def fit_and_lose() -> None:
+        with cluster(inside, patience=0.2), gramian.checkpoint(state):
+            model.fit(table)
+            lose_workers(inside)
+            model.transform(table)
+
+    with pytest.raises(ClusterError) as caught:
+        fit_and_lose()
+    told = re.search(
+        r" (\d+) steps of the fit are saved in .*my state\. .*--checkpoint '.*my state'\.$", str(caught.value)
+    )
+    assert told is not None
+    assert int(told[1]) == len(list(state.glob("[0-9]*.npz"))) > 2
+    inside.cluster.scale(1)
+    with cluster(inside), gramian.checkpoint(state):
+        scores = gramian.PCA(2, svd_solver="krylov").fit(table).transform(table)
+    np.testing.assert_array_equal(scores, model.transform(table))
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_worker_that_its_cluster_gave_up_is_replaced(table: str, inside: Any) -> None:
+    expected, source = gramian.PCA(2).fit(table).components_, inside.cluster
+    source.sync(source.workers[0].close)
+    while source.workers:  # the cluster has forgotten it, and asks for no other
+        time.sleep(0.01)
+    with cluster(inside):
+        np.testing.assert_array_equal(gramian.PCA(2).fit(table).components_, expected)
+
+
+def test_workers_that_take_no_work_are_none(inside: Any) -> None:
+    def pause(dask_worker: Any) -> None:
+        dask_worker.status = distributed.core.Status.paused
+
+    inside.run(pause)
+    with cluster(inside, patience=0.5) as executor, pytest.raises(ClusterError, match="the 1 there are take no work"):
+        list(executor.map(Square(), [1, 2]))
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("mode", ["sys.exit", "segfault"])
+def test_workers_that_die_whenever_they_like_change_nothing(table: str, mode: str) -> None:
+    """Both workers are ended by Dask's own chaos within seconds, and those that follow them too, for a while."""
+    import dask
+    from distributed.chaos import KillWorker
+
+    expected = gramian.PCA(3, svd_solver="krylov").fit(table).components_
+    fewer = {"distributed.deploy.lost-worker-timeout": "3 s", "distributed.scheduler.allowed-failures": 10}
+    local = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with warnings.catch_warnings(), dask.config.set(fewer):
+        warnings.simplefilter("ignore")
+        with distributed.LocalCluster(**local) as workers, distributed.Client(workers, set_as_default=False) as client:
+            client.register_plugin(KillWorker("300 ms", mode), name="chaos")
+            threading.Timer(1.0, client.unregister_worker_plugin, ["chaos"]).start()
+            lost = 0
+            with cluster(client):
+                while not lost:
+                    found = gramian.PCA(3, svd_solver="krylov").fit(table)
+                    np.testing.assert_array_equal(found.components_, expected)
+                    lost = client.run_on_scheduler(count_lost_workers)
+
+
+def count_lost_workers(dask_scheduler: Any) -> int:
+    events = dask_scheduler.get_events("all")
+    return sum(isinstance(event, dict) and event.get("action") == "remove-worker" for _, event in events)
 
 
 @pytest.mark.parametrize("where", ["here", "local[0]", "processes[0]", "local[]"])

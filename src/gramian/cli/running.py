@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from gramian.cli.errors import DataError, Invocation, one_line
 from gramian.cli.options import SIZE, bundle, check_device, option
 from gramian.compute.devices import TooLargeError
-from gramian.compute.executor import ClusterError, cluster
+from gramian.compute.executor import PATIENCE, ClusterError, cluster
 from gramian.inputs.progress import Progress
 from gramian.sources.checkpoint import checkpoint
 from gramian.sources.errors import Argument, SourceError
@@ -57,7 +57,7 @@ class CommandRun:
 
     Attributes
     ----------
-    seed, threads, memory, verbose, cluster, checkpoint
+    seed, threads, memory, verbose, cluster, patience, checkpoint
         As the options say; memory in bytes.
     warnings : list of str
         What was warned about so far, each once.
@@ -70,6 +70,7 @@ class CommandRun:
     memory: int | None = None
     verbose: int = 0
     cluster: str | None = None
+    patience: float = PATIENCE
     checkpoint: Path | None = None
     warnings: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
@@ -95,7 +96,7 @@ class CommandRun:
                 LOG.info("threads: %d", self.threads)
             if self.cluster is not None:
                 with data_errors("--cluster"):
-                    executor = stack.enter_context(cluster(self.cluster))
+                    executor = stack.enter_context(cluster(self.cluster, patience=self.patience))
                 LOG.info("passes over files are made by %s", executor.describe())
             yield
 
@@ -183,6 +184,14 @@ RUNNING = (
         help="Who reads files in blocks: tcp://HOST:PORT of a Dask scheduler, local[8] or processes[8].",
     ),
     _option(
+        "--patience",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        default=PATIENCE,
+        show_default=True,
+        help="How long a pass waits while the cluster has no worker.",
+    ),
+    _option(
         "--checkpoint",
         type=click.Path(file_okay=False, path_type=Path),
         metavar="FOLDER",
@@ -214,6 +223,8 @@ def running_options(function: Any) -> Any:
                 return function(*arguments, run=run, **given)
             except click.exceptions.Exit as done:  # how a command ends well: nothing is left to resume
                 code = done.exit_code
+            except ClusterError as error:
+                raise click.ClickException(f"{error} What to type: {_tell_again()}") from error
         raise click.exceptions.Exit(code)
 
     return bundle(CommandRun, "run", RUNNING)(call_in_session)
@@ -237,12 +248,21 @@ def data_errors(name: str) -> Iterator[None]:
         text = without_name(name_options(error), name)
         text = text or "does not fit in memory. A .npy file is read in blocks, of a size that --memory sets."
         raise DataError(f"{name}: {text}") from error
-    except (ValueError, TypeError, ImportError, OSError, ClusterError) as error:
+    except (ValueError, TypeError, ImportError, OSError) as error:
         text = without_name(name_options(error), name).rstrip(".")
         if isinstance(error, SourceError) and error.path is not None and (Path(name).is_dir() or is_pattern(name)):
             name = one_line(error.path)  # one of several files
         told = text or type(error).__name__
         raise DataError(f"{told if told.startswith(f'{name} ') else f'{name}: {told}'}.") from error
+
+
+def _tell_again() -> str:
+    """The command that runs, to be typed again; with a folder for its passes where it has none."""
+    context = click.get_current_context(silent=True)
+    invocation = None if context is None else context.find_object(Invocation)
+    words = [] if invocation is None else invocation.arguments
+    kept = [] if any(word.startswith("--checkpoint") for word in words) else ["--checkpoint", "FOLDER"]
+    return shlex.join(["gramian", *words, *kept])
 
 
 def without_name(text: str, name: str) -> str:

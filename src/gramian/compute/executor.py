@@ -6,6 +6,7 @@ share; the statistics of shares are merged two by two, neighbours first, so that
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import re
 import sys
@@ -15,7 +16,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -34,13 +35,45 @@ ATTEMPTS = 10  # of a pass, where Dask gives up one task after another and none 
 DEATHS = 3  # workers that a task may end before it is named
 OPENED = 6  # things that a worker keeps open for the next task
 SLACK = 200 * 2**20  # bytes that Python and its libraries take in a worker
+PATIENCE = 60.0  # seconds that a pass waits while its cluster has no worker
+LOOK = 5.0  # seconds, at most, between two looks at whether there is one
 
 T = TypeVar("T")
 S = TypeVar("S")
 
 
 class ClusterError(RuntimeError):
-    """A pass ended because workers, or the scheduler that looks after them, were lost."""
+    """A pass ended because workers, or the scheduler that looks after them, were lost.
+
+    Its text ends with what of the fit was saved, and what to do to go on from there.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} {describe_saved()}")
+
+
+def describe_saved() -> str:
+    """Say what of the fit would be left if it ended now, and how to go on from that."""
+    return _saved.get()()
+
+
+@contextmanager
+def saved_as(describe: Callable[[], str]) -> Iterator[None]:
+    """Let :func:`describe_saved` say this in the block, which keeps passes somewhere."""
+    token = _saved.set(describe)
+    try:
+        yield
+    finally:
+        _saved.reset(token)
+
+
+_saved: ContextVar[Callable[[], str]] = ContextVar(
+    "gramian_saved",
+    default=lambda: (
+        "Nothing of the fit was saved: in a block of gramian.checkpoint(folder), or with --checkpoint FOLDER, every "
+        "pass is, and the same lines go on from the last one."
+    ),
+)
 
 
 def count_shares(blocks: int) -> int:
@@ -236,11 +269,73 @@ class _SuspectError(Exception):
         self.number = number
 
 
-def wait_for(futures: list[Any]) -> None:
-    """Wait until tasks of Dask have ended, well or not."""
-    import distributed
+class _Watch:
+    """A pass on a Dask cluster, which is ended where there is nobody to make it.
 
-    distributed.wait(futures)
+    Dask lets a task wait for a worker without end. A thread looks every few seconds: where some were lost whose cluster
+    can replace them, it is asked to; where there was none that works for too long, what is waited for is cancelled.
+    """
+
+    def __init__(self, client: Any, patience: float) -> None:
+        self.name, self.client, self.patience = uuid.uuid4().hex, client, patience
+        self.awaited: list[Any] = []
+        self.reason = ""  # why it was ended
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="gramian-watch", daemon=True)
+
+    def __enter__(self) -> _Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def _look(self) -> None:
+        last, step = time.monotonic(), min(1.0, self.patience / 4)
+        while not self._over.wait(step):
+            step = min(LOOK, self.patience / 4)
+            try:
+                workers = self.client.scheduler_info(n_workers=-1)["workers"]
+            except Exception:  # what becomes of a pass whose scheduler is lost, Dask says itself
+                last = time.monotonic()
+                continue
+            if any(_is_able(worker) for worker in workers.values()):
+                last, self.reason = time.monotonic(), ""
+            elif time.monotonic() - last >= self.patience:
+                there = f", and the {len(workers)} there are take no work, for want of memory perhaps"
+                self.reason = (
+                    f"No worker is left: the cluster at {self.client.scheduler.address} had none for "
+                    f"{self.patience:g} s{there if workers else ''}. Their logs say why they ended. Start workers; "
+                    "patience= of gramian.cluster, or --patience, says for how long a pass waits for them."
+                )
+                with suppress(Exception):  # the next look tries again
+                    self.client.cancel(self.awaited)
+            with suppress(Exception):
+                self._replace(len(workers))
+
+    def wait(self, futures: list[Any]) -> None:
+        """Wait until tasks have ended, well or not."""
+        import distributed
+
+        self.awaited = futures
+        distributed.wait(futures)
+
+    def _replace(self, count: int) -> None:
+        """Ask a cluster that was begun with the client for the workers that it gave up.
+
+        A ``LocalCluster`` gives up a worker whose nanny is not back 15 s after the worker ended, or has closed as some
+        ways to end close it too, and asks nobody for another. Nothing happens where all are there or on their way.
+        """
+        cluster: Any = getattr(self.client, "cluster", None)
+        wanted = len(getattr(cluster, "worker_spec", ()))
+        if count < wanted and len(cluster.workers) < wanted:
+            cluster.scale(wanted)
+
+
+def _is_able(worker: dict[str, Any]) -> bool:
+    """Whether a worker takes tasks, or has one under way after which it may."""
+    counts = worker.get("metrics", {}).get("task_counts", {})
+    return bool(worker.get("status", "running") == "running" or counts.get("executing", 0))
 
 
 class Dask(Executor):
@@ -250,10 +345,14 @@ class Dask(Executor):
     ----------
     client : distributed.Client
         Connected to the scheduler.
+    patience : float, default=60
+        Seconds that a pass waits while there is no worker, before it is given up.
     """
 
-    def __init__(self, client: Any) -> None:
-        self.client = client
+    def __init__(self, client: Any, patience: float = PATIENCE) -> None:
+        if not patience > 0:
+            raise ValueError(f"patience={patience!r}: give the seconds that a pass may wait for a worker.")
+        self.client, self.patience = client, patience
 
     @property
     def workers(self) -> int:  # type: ignore[override]
@@ -275,7 +374,8 @@ class Dask(Executor):
 
     def map(self, task: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
         """Yield ``task(item)`` of every item, in order."""
-        with self._watch() as name:
+        with self._watch() as watch:
+            name = watch.name
             shared = self.client.submit(_Constant(_Sealed(task)), key=f"gramian-task-{name}")
             ahead, futures = max(4, AHEAD * self.workers), {}
             for i in range(len(items)):
@@ -283,9 +383,9 @@ class Dask(Executor):
                     if j not in futures:
                         futures[j] = self._submit(shared, items[j], (f"gramian-share-{name}", j))
                 try:
-                    result: T = self._result(futures[i])
+                    result: T = self._result(watch, futures[i])
                 except _SuspectError:
-                    wait_for(list(filter(None, futures.values())))
+                    watch.wait([future for future in futures.values() if future is not None])
                     result = self._run_alone(task, items, i)
                 yield result
                 futures[i] = None  # its result leaves the cluster
@@ -304,10 +404,10 @@ class Dask(Executor):
 
     def _run_alone(self, task: Callable[[S], T], items: Sequence[S], i: int) -> T:
         """Do a task that was under way whenever a worker ended, with nothing beside it: was it that, or its company?"""
-        with self._watch() as name:
-            shared = self.client.submit(_Constant(_Sealed(task)), key=f"gramian-task-{name}")
+        with self._watch() as watch:
+            shared = self.client.submit(_Constant(_Sealed(task)), key=f"gramian-task-{watch.name}")
             try:
-                result: T = self._result(self._submit(shared, items[i], (f"gramian-share-{name}", i)))
+                result: T = self._result(watch, self._submit(shared, items[i], (f"gramian-share-{watch.name}", i)))
                 return result
             except _SuspectError as error:
                 raise ClusterError(
@@ -317,7 +417,8 @@ class Dask(Executor):
                 ) from error
 
     def _reduce(self, task: Callable[[S], T], items: Sequence[S], merge: Callable[[T, T], T]) -> T:
-        with self._watch() as name:
+        with self._watch() as watch:
+            name = watch.name
             shared = self.client.submit(_Constant(_Sealed(task)), key=f"gramian-task-{name}")
             level = [self._submit(shared, item, (f"gramian-share-{name}", i)) for i, item in enumerate(items)]
             height, shared_merge = 0, _Sealed(merge)
@@ -331,7 +432,7 @@ class Dask(Executor):
                     else level[i]
                     for i in range(0, len(level), 2)
                 ]
-            result: T = self._result(level[0])
+            result: T = self._result(watch, level[0])
             return result
 
     def _submit(self, shared: Any, item: Any, key: tuple[str, int]) -> Any:
@@ -345,42 +446,38 @@ class Dask(Executor):
         return self.client.submit(_apply, shared, None, _Sealed(item), key=key)
 
     @contextmanager
-    def _watch(self) -> Iterator[str]:
-        """Name the tasks of a pass, and count those that were done again once it has ended."""
-        name, begun = uuid.uuid4().hex, time.time()
+    def _watch(self) -> Iterator[_Watch]:
+        """Name the tasks of a pass, end it where no worker is left, and count those that were done again."""
+        watch, begun = _Watch(self.client, self.patience), time.time()
         try:
             record_use(self)
-            yield name
-        except Exception as error:
-            if self.client.status == "running" or isinstance(error, ClusterError):
+            with watch:
+                yield watch
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, ClusterError | _SuspectError):
                 raise
-            raise self._lost(error) from error
+            if watch.reason:
+                raise ClusterError(watch.reason) from error
+            if self.client.status != "running":
+                raise ClusterError(
+                    f"The scheduler at {self.client.scheduler.address if self.client.scheduler else 'its address'} was "
+                    "lost in the middle of a pass. Start it again, and connect a new client."
+                ) from error
+            if isinstance(error, asyncio.CancelledError | CancelledError):
+                raise ClusterError("Others cancelled the tasks of a pass, or restarted the workers.") from error
+            raise
         with suppress(Exception):  # a figure is not worth a fit
-            record_retries(self.client.run_on_scheduler(_count_lost_tasks, name=name, since=begun - 60.0))
+            record_retries(self.client.run_on_scheduler(_count_lost_tasks, name=watch.name, since=begun - 60.0))
 
-    def _result(self, future: Any) -> Any:
+    def _result(self, watch: _Watch, future: Any) -> Any:
         from distributed import KilledWorker
 
+        watch.awaited = [future]
         try:
             return future.result().open()
         except KilledWorker as error:
             number = re.search(r"gramian-share-[0-9a-f]+'?, (\d+)", str(error.task))
             raise _SuspectError(int(number[1]) if number else None) from error
-        except (OSError, TimeoutError) as error:
-            raise self._lost(error) from error
-        except BaseException as error:
-            if type(error).__name__ in ("CancelledError", "FutureCancelledError", "FuturesCancelledError"):
-                raise self._lost(error) from error
-            raise
-
-    def _lost(self, error: BaseException) -> Exception:
-        if self.client.status == "running":
-            return error if isinstance(error, Exception) else ClusterError(str(error))
-        return ClusterError(
-            f"The scheduler at {self.client.scheduler.address if self.client.scheduler else 'its address'} was lost in "
-            "the middle of a pass. Start it again, connect a new client, and fit again; in a block of "
-            "gramian.checkpoint(folder), or with --checkpoint FOLDER, the same line goes on from the last pass made."
-        )
 
     def describe(self) -> str:
         """Say how many workers there are."""
@@ -508,7 +605,7 @@ def current_executor() -> Executor:
 
 
 @contextmanager
-def cluster(where: Any) -> Iterator[Executor]:
+def cluster(where: Any, *, patience: float = PATIENCE) -> Iterator[Executor]:
     """Run the passes of fits in this block by the workers of a cluster, which read the files themselves.
 
     Workers need the same version of Gramian and the files under the same names. The answer has the bits of a fit in
@@ -519,6 +616,9 @@ def cluster(where: Any) -> Iterator[Executor]:
     where : distributed.Client or str
         A Dask client; the address of a scheduler, ``"tcp://host:8786"``; ``"local[8]"``, a Dask cluster of 8 workers
         on this machine, ended with the block; or ``"processes[8]"``, 8 processes without Dask.
+    patience : float, default=60
+        Seconds that a pass waits while a Dask cluster has no worker, before it ends with :class:`ClusterError`. More
+        where workers come from a queue; ``float("inf")`` waits for ever.
 
     Yields
     ------
@@ -535,7 +635,7 @@ def cluster(where: Any) -> Iterator[Executor]:
     >>> model.certificate_.converged
     True
     """
-    with _open_executor(where) as executor:
+    with _open_executor(where, patience) as executor:
         token = _current.set(executor)
         try:
             yield executor
@@ -545,7 +645,7 @@ def cluster(where: Any) -> Iterator[Executor]:
 
 
 @contextmanager
-def _open_executor(where: Any) -> Iterator[Executor]:
+def _open_executor(where: Any, patience: float) -> Iterator[Executor]:
     kind = re.fullmatch(r"(local|processes)\[(\d+)\]", where) if isinstance(where, str) else None
     if isinstance(where, Executor):
         yield where
@@ -566,11 +666,11 @@ def _open_executor(where: Any) -> Iterator[Executor]:
     if kind is not None:
         workers = LocalCluster(n_workers=int(kind[2]), threads_per_worker=1, dashboard_address=None)
         with workers, Client(workers) as client:
-            yield Dask(client)
+            yield Dask(client, patience)
     elif isinstance(where, str):
         with Client(where) as client:
-            yield Dask(client)
+            yield Dask(client, patience)
     elif isinstance(where, Client):
-        yield Dask(where)
+        yield Dask(where, patience)
     else:
         raise TypeError(f"cluster={where!r}: give a distributed.Client, or text that names a cluster.")

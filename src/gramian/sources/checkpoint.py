@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import json
 import os
+import shlex
 import struct
 import types
 import zipfile
@@ -28,6 +29,7 @@ import scipy
 import scipy.sparse as sp
 
 from gramian.compute.devices import is_tensor, to_device, to_numpy
+from gramian.compute.executor import saved_as
 from gramian.sources.writing import claim
 
 T = TypeVar("T")
@@ -82,9 +84,11 @@ def checkpoint(folder: str | os.PathLike[str]) -> Iterator[None]:
         raise NotADirectoryError(f"checkpoint={str(folder)!r} is a file: give a folder to keep passes in.")
     home.mkdir(parents=True, exist_ok=True)
     with claim(home):
-        token = _journal.set(Journal(home))
+        journal = Journal(home)
+        token = _journal.set(journal)
         try:
-            yield
+            with saved_as(journal.describe):
+                yield
         finally:
             _journal.reset(token)
         for record in sorted(home.glob(NAMES), reverse=True):  # the last first: what is left is still a beginning
@@ -155,6 +159,14 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.count, self.begun = folder, 0, False
+
+    def describe(self) -> str:
+        """Say what is kept, and how to go on from it."""
+        kept = f"{self.count or 'No'} {'step' if self.count < 2 else 'steps'} of the fit"
+        return (
+            f"{kept} {'is' if self.count < 2 else 'are'} saved in {self.folder}. To go on from there, run the same "
+            f"lines in gramian.checkpoint({str(self.folder)!r}), or with --checkpoint {shlex.quote(str(self.folder))}."
+        )
 
     def take(self, identify: Callable[[], dict[str, str]], work: Callable[[], T]) -> T:
         """Return the next result: from its record, which must be of the same step, or by work."""
