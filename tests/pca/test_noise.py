@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
+import scipy.stats
 from bench.rank_rules import add_components, draw_noise
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ from gramian import PCA, rank_advice
 from gramian import open as open_source
 from gramian.analysis import bi_cross_validate, deflated_analysis, edge_differences, screenot
 from gramian.inputs.checks import check_seed
-from gramian.pca.noise import correlate_neighbours, diagnose_noise
+from gramian.pca.noise import compare_runs, correlate_neighbours, diagnose_noise, find_runs
 from gramian.pca.rank import CentredRows, fit_whole, optimal_threshold, summarize_spectrum
 
 Array = NDArray[np.float64]
@@ -200,3 +202,75 @@ def test_groups_that_lie_sorted_are_counted_as_well(n: int, p: int) -> None:
     rng = np.random.default_rng(2)
     X = 8 * rng.normal(size=(40, p))[np.sort(rng.integers(0, 40, n))] + rng.normal(size=(n, p))
     assert rank_advice(X).consensus == 39
+
+
+def ordered(kind: str, n: int, p: int, rng: np.random.Generator) -> Array:
+    """Rows whose order is smooth: autoregression, a random walk, waves with noise, a trend with noise, sorted rows."""
+    E = rng.normal(size=(n, p))
+    if kind == "walk":
+        return np.asarray(np.cumsum(E, axis=0))
+    if kind == "waves":
+        return np.asarray(3 * np.sin(np.arange(n)[:, None] * rng.uniform(0.005, 0.1, p)) + E)
+    if kind == "trend":
+        return np.asarray(np.arange(n)[:, None] / n * rng.normal(size=p) * 5 + E)
+    if kind == "sorted":
+        return np.asarray(E[np.argsort(E[:, 0])])
+    for i in range(1, n):
+        E[i] = float(kind) * E[i - 1] + np.sqrt(1 - float(kind) ** 2) * E[i]
+    return E
+
+
+@pytest.mark.parametrize("kind", ["0.3", "0.5", "0.8", "0.95", "walk", "waves", "trend", "sorted"])
+def test_smooth_order_is_not_taken_for_groups(kind: str) -> None:
+    shapes = [(200, 5), (150, 2), (400, 20)]
+    found = [compare_runs(ordered(kind, *shape, np.random.default_rng(i))) for i in range(4) for shape in shapes]
+    assert found == [None] * 12
+
+
+@pytest.mark.parametrize(("groups", "per", "p", "spread"), [(40, 25, 20, 6.0), (40, 25, 20, 1.0), (40, 25, 15, 6.0)])
+def test_groups_in_all_columns_are_counted_where_they_are_in_order(
+    groups: int, per: int, p: int, spread: float
+) -> None:
+    rng = np.random.default_rng(5)
+    X = np.repeat(spread * rng.normal(size=(groups, p)), per, axis=0) + rng.normal(size=(groups * per, p))
+    advice = rank_advice(X)
+    assert advice.consensus == p
+    assert advice.interval == (p, p)
+    assert f"{groups} runs of like rows, whose means differ in all {p} directions" in advice.reason
+    assert "correlated" not in advice.explain.split("\n")[0]
+    assert f"runs says {p}" not in advice.explain
+    assert "parallel says" in advice.explain
+
+
+def test_noise_within_runs_may_have_any_covariance() -> None:
+    rng = np.random.default_rng(3)
+    mix = rng.normal(size=(10, 10))
+    centres = 3 * rng.normal(size=(12, 4)) @ rng.normal(size=(4, 10))
+    X = np.repeat(centres, 30, axis=0) + rng.normal(size=(360, 10)) @ mix
+    labels = find_runs(X)
+    assert labels is not None
+    np.testing.assert_array_equal(labels, np.repeat(np.arange(12), 30))
+    choice = compare_runs(X)
+    assert choice is not None
+    assert choice.n_components == 4
+    # Bartlett's statistic with scipy's eigenvalues of W⁻¹B
+    W = sum(
+        (X[labels == g] - X[labels == g].mean(axis=0)).T @ (X[labels == g] - X[labels == g].mean(axis=0))
+        for g in range(12)
+    )
+    T = (X - X.mean(axis=0)).T @ (X - X.mean(axis=0))
+    theta = np.sort(scipy.linalg.eigh(T - W, W, eigvals_only=True))[::-1]
+    expected = [(360 - 1 - 11) * np.log1p(theta[k:]).sum() for k in range(10)]
+    np.testing.assert_allclose(choice.values, expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        choice.thresholds[:5], scipy.stats.chi2.isf(0.01, [(10 - k) * (11 - k) for k in range(5)])
+    )
+
+
+def test_runs_in_a_shuffled_order_are_none() -> None:
+    rng = np.random.default_rng(4)
+    X = np.repeat(6 * rng.normal(size=(40, 20)), 25, axis=0) + rng.normal(size=(1000, 20))
+    assert compare_runs(rng.permutation(X)) is None
+    constant = X.copy()
+    constant[:, 3] = 1.0
+    assert compare_runs(constant) is None

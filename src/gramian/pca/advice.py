@@ -55,7 +55,14 @@ ALLOW_FOR_IT = ("edge-differences", "screenot")
 ONE_NOISE = ("tracy-widom", "gavish-donoho", "mle")  # rules that assume noise of one variance
 NORMAL_NOISE = ("parallel-gaussian", "tracy-widom", "mle")  # rules that assume normal noise
 NOISE_RULES = ("parallel", "parallel-gaussian", "tracy-widom", "cv")
-DETECTING = ("sign-flip", "tracy-widom", "edge-differences", "screenot", "neighbours")  # whose answers make the range
+DETECTING = (
+    "sign-flip",
+    "tracy-widom",
+    "edge-differences",
+    "screenot",
+    "neighbours",
+    "runs",
+)  # whose answers make the range
 
 # Why a rule may keep fewer or more components than the others: what it assumes, or asks instead.
 WHY = {
@@ -87,6 +94,10 @@ WHY = {
     "neighbours": (
         "its draws keep what a component shares between neighbours: smooth ones are compared with too much",
         "its draws keep what ties neighbours, and break other correlations of the noise",
+    ),
+    "runs": (
+        "it counts the directions in which runs of like rows differ, and none that varies within them alone",
+        "it compares runs of like rows with the noise within them, and needs no direction of noise alone",
     ),
     "edge-differences": (
         "it sees components only where a gap ends them: weak ones that go over into the noise make none",
@@ -207,9 +218,11 @@ class RankAdvice(Tabular):
             return said
         low, high = interval
         span = f"between {low} and {high}" if high > low else f"{low}"
+        if self.noise.runs is not None:
+            return f"{self.noise.runs.reason} {self.noise.describe()} No other rule counts."
         if self.noise.correlated:
             more = f"{span}, and no rule can say more" if high > low else f"the rules that allow for it say {low}"
-            return f"The noise is correlated: {more}. {said} {self.noise.describe()}"
+            return f"The noise, or what looks like it, is correlated: {more}. {said} {self.noise.describe()}"
         if high > low:
             said += f" The tests allow for {low} to {high}."
         return said if self.noise.white or not self.noise.judged else f"{said} {self.noise.describe()}"
@@ -349,6 +362,8 @@ def rank_advice(
         "mle": lambda: minka_choice(lam, n, p),
         "fraction": lambda: variance_fraction(lam, fraction),
     }
+    if (runs := noise.runs) is not None:
+        rules["runs"] = lambda: runs
     if noise.ordered:  # worth asking only where there is an order to keep
         rules["neighbours"] = lambda: deflated(null="columns" if noise.columns is not None else "rows")
     choices: dict[str, RankChoice] = {}
@@ -393,7 +408,10 @@ def rank_advice(
         notes.append(f"mle assumes many more rows than columns; there are {n:g} and {p}.")
     if isinstance(cv := choices.get("cv"), CrossValidation) and cv.at_the_end:
         weights["cv"] = 0.0
-    if noise.correlated:
+    if noise.runs is not None:  # the only rule that knows the noise where components leave no direction to it
+        weights, at_most = {name: float(name == "runs") for name in rules}, None
+        notes.append("Rules that look for noise beyond the components do not count: groups are in all of the variance.")
+    elif noise.correlated:
         edge = choices["edge-differences"]
         counted = dict.fromkeys(ALLOW_FOR_IT, 1.0) if len(edge.values) else {}
         # shifts keep any dependence in time; mean correlations by distance are a model, and flips the most there can be

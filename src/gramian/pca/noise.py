@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc
+from scipy.special import chdtrc, chdtri
 
 from gramian.inputs.checks import check_seed
 from gramian.pca.problem import PCAFit
 from gramian.pca.rank import (
     CentredRows,
     DeflatedAnalysis,
+    RankChoice,
     count_by_deflation,
     deflated_analysis,
     max_rank,
@@ -35,6 +36,13 @@ ORDER, CORRELATION = 6.0, 0.02  # deviations of the mean correlation of neighbou
 SHUFFLES = 60  # of the order
 RUN = 1200  # neighbours looked at, from the middle
 HEAVY, HEAVY_FAR = 4.0, 5.0  # kurtosis of cells (3 if normal), and its distance in standard errors
+LENGTH = 4  # rows that runs must have on average, not to be wiggles of a smooth series
+LEANING = 0.1  # of the way to the mean of the next run that its last row may go: half of it where the way is straight
+CLIMB = 2.5  # deviations of the slope of runs towards the next
+SEARCHED, BACK = 20_000, 1_000  # rows in which runs are looked for, and how far back the start of one may lie
+STEPS = 5  # of concentration on the differences between rows of one run
+PER_COLUMN = 3  # rows beyond the runs, for every column, to know their noise by
+CHANCE = 0.01  # level of the test of directions, as of sign-flip
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +73,8 @@ class NoiseDiagnosis:
         Components found where every column is divided by the standard deviation of its noise; where that is unequal.
     flips : DeflatedAnalysis
         The analysis that took the components out.
+    runs : RankChoice or None
+        Where the order of the rows is that of groups, how many directions tell these apart (:func:`compare_runs`).
     """
 
     n_components: int
@@ -78,6 +88,7 @@ class NoiseDiagnosis:
     judged: bool
     whitened: int | None
     flips: DeflatedAnalysis
+    runs: RankChoice | None = None
 
     @property
     def white(self) -> bool:
@@ -91,6 +102,8 @@ class NoiseDiagnosis:
 
     def describe(self) -> str:
         """Say in a sentence what the noise is like."""
+        if self.runs is not None:
+            return "Rows within a run are independent of each other: what varies between the runs is no noise."
         beyond = f"Beyond {pluralize(self.n_components)}" if self.n_components else "In all of the variance"
         if not self.judged:
             return f"{beyond} too few dimensions are left to judge the noise by."
@@ -159,6 +172,12 @@ def diagnose_noise(whole: PCAFit, source: Source, sample_weight: Any = None, see
         flips, rows = deflated_analysis(whole, source, null="normal", random_state=number), None
     k = flips.n_components
     found = _judge(whole, rows, k, flips, number)
+    # few columns leave little to judge by anyway; many components, none: groups may be in all of them
+    used_up = not found.judged and k >= JUDGED
+    if rows is not None and sample_weight is None and found.columns is None and (found.correlated or used_up):
+        runs = compare_runs(rows.X, number)
+        if runs is not None:
+            return replace(found, rows=None, correlated=False, runs=runs)
     if not found.correlated:
         return found
     # components that share much the same variance hide each other from the flips, but not from the test for white noise
@@ -288,3 +307,136 @@ def unequal_noise(whole: PCAFit, k: int) -> tuple[float, float, float] | None:
     chance = float(chdtrc(p - 1, statistic))
     relative = s / whole.column_variances[judged]
     return (float(s.max() / s.min()), chance, float(relative.max() / relative.min())) if chance < SURE else None
+
+
+def find_runs(X: Array, seed: int = 0) -> npt.NDArray[np.intp] | None:
+    r"""Number the runs of like rows; None where the rows are in no order, or in another than that of groups.
+
+    Differences of neighbours know the noise within a run: their covariance is that of the half of them that lies
+    closest together. In units in which it is the identity the runs are those of least
+
+    .. math:: \sum_g\sum_{i\in g}\|z_i-\bar z_g\|^2+G\,p\ln n
+
+    found by dynamic programming (R. Killick, P. Fearnhead and I. Eckley, J. Am. Stat. Assoc. 107, 1590, 2012). They
+    explain the order if neighbours within them are as independent as rows in a shuffled order, and rows at their ends
+    are a clear step away from the next run; those of a smooth series lean towards it, wherever that is cut.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.noise import find_runs
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(3 * rng.normal(size=(5, 4)), 20, axis=0) + rng.normal(size=(100, 4))
+    >>> np.bincount(find_runs(X)).tolist()
+    [20, 20, 20, 20, 20]
+    >>> find_runs(np.cumsum(rng.normal(size=(100, 4)), axis=0)) is None
+    True
+    """
+    n, p = X.shape
+    rng = np.random.default_rng(seed)
+    scale = X.std(axis=0)
+    if n > SEARCHED or n < (PER_COLUMN + 1) * p or not scale.all() or correlate_neighbours(X / scale, rng) is None:
+        return None
+    X = X / scale
+    D = np.diff(X, axis=0) / math.sqrt(2.0)
+    near = np.argsort(np.sum((D / np.maximum(np.median(np.abs(D), axis=0), 1e-9)) ** 2, axis=1))
+    white, far = np.eye(p), np.sum(D**2, axis=1)
+    for _ in range(STEPS):
+        half = D[near[: (len(D) + p + 1) // 2]]
+        values, V = np.linalg.eigh(half.T @ half / len(half))
+        if values[-1] <= ROUNDING:  # rows that stand there twice
+            return None
+        # what does not vary within runs varies by rounding
+        white = V / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+        far = np.sum((D @ white) ** 2, axis=1)
+        near = np.argsort(far)
+    Z = X @ (white / math.sqrt(max(float(np.median(far)) / float(chdtri(p, 0.5)), 1e-300)))
+    Z -= Z.mean(axis=0)
+
+    penalty = p * math.log(n)
+    sums, squares = np.zeros((n + 1, p)), np.zeros(n + 1)
+    np.cumsum(Z, axis=0, out=sums[1:])
+    np.cumsum(np.sum(Z**2, axis=1), out=squares[1:])
+    least, before = np.zeros(n + 1), np.zeros(n + 1, dtype=np.intp)
+    starts = np.zeros(1, dtype=np.intp)
+    for t in range(1, n + 1):
+        gap = sums[t] - sums[starts]
+        cost = least[starts] + squares[t] - squares[starts] - np.einsum("ij,ij->i", gap, gap) / (t - starts)
+        best = int(np.argmin(cost))
+        least[t], before[t] = cost[best] + penalty, starts[best]
+        starts = np.append(starts[cost <= least[t]][-BACK:], t)
+    labels, t, number = np.empty(n, dtype=np.intp), n, 0
+    while t > 0:
+        labels[before[t] : t] = number
+        t, number = int(before[t]), number + 1
+    labels = number - 1 - labels
+    if number < 2 or n < LENGTH * number or n - number < PER_COLUMN * p:
+        return None
+    lengths = np.bincount(labels)
+    means = np.stack([np.bincount(labels, weights=column) / lengths for column in Z.T], axis=1)
+    ends = np.flatnonzero(np.diff(labels))
+    ends = ends[(lengths[labels[ends]] > 1) & (lengths[labels[ends + 1]] > 1)]
+    leaning = []
+    for edge, other in ((ends, ends + 1), (ends + 1, ends)):
+        own, m = means[labels[edge]], lengths[labels[edge]][:, None]
+        rest = own + (own - Z[edge]) / (m - 1)  # the mean of the run without this row
+        way = means[labels[other]] - rest
+        leaning.append(np.sum((Z[edge] - rest) * way, axis=1) / np.maximum(np.sum(way**2, axis=1), 1e-300))
+    if not len(ends) or float(np.mean(leaning)) > LEANING:
+        return None
+    # steps between runs are more than the largest of those within them, and no run climbs towards the next
+    steps = np.sum((Z[ends + 1] - Z[ends]) ** 2, axis=1) / 2
+    onward = np.concatenate([means[1:], means[-1:]]) - np.concatenate([means[:1], means[:-1]])
+    along = np.sum((Z - means[labels]) * onward[labels], axis=1)
+    place = np.arange(n) - np.bincount(labels, weights=np.arange(n))[labels] / lengths[labels]
+    climb, chance = float(place @ along), math.sqrt(float(place**2 @ along**2))
+    if float(np.median(steps)) < chdtri(p, 0.25 * number / n) or climb > CLIMB * chance:
+        return None
+    run = slice(max(0, n // 2 - RUN // 2), n // 2 + (RUN + 1) // 2)
+    here = labels[run] - labels[run][0]
+    U = np.zeros((len(here), here[-1] + 1))
+    U[np.arange(len(here)), here] = 1.0 / np.sqrt(lengths[labels[run]])
+    return labels if correlate_neighbours((Z - means[labels])[run], rng, U) is None else None
+
+
+def compare_runs(X: Array, seed: int = 0) -> RankChoice | None:
+    r"""Count the directions in which the means of runs of like rows differ; None where there are no such runs.
+
+    With θ the eigenvalues of :math:`W^{-1}B`, scatter within runs and between them, k directions are enough if
+
+    .. math:: \Bigl(n-1-\frac{p+G}{2}\Bigr)\sum_{j>k}\ln(1+\theta_j)\sim\chi^2_{(p-k)(G-1-k)}
+
+    is not significant at 1 % (M. Bartlett, J. R. Stat. Soc. Suppl. 9, 176, 1947). Noise within the runs may have any
+    covariance, and no direction needs to be left for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.pca.noise import compare_runs
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(3 * rng.normal(size=(12, 4)), 20, axis=0) + rng.normal(size=(240, 4))
+    >>> print(compare_runs(X).reason)
+    Rows lie in 12 runs of like rows, whose means differ in all 4 directions: none is left to noise alone.
+    """
+    labels = find_runs(X, seed)
+    if labels is None:
+        return None
+    lengths = np.bincount(labels)
+    n, p, g = len(X), X.shape[1], len(lengths)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    means = np.stack([np.bincount(labels, weights=column) / lengths for column in X.T], axis=1)
+    R, M = X - means[labels], np.sqrt(lengths)[:, None] * means
+    values, V = np.linalg.eigh(R.T @ R)
+    white = V / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+    theta = np.linalg.eigvalsh((M @ white).T @ (M @ white))[::-1][: min(p, g - 1)]
+    k = np.arange(len(theta))
+    statistics = (n - 1 - (p + g) / 2) * np.cumsum(np.log1p(np.maximum(theta, 0.0))[::-1])[::-1]
+    thresholds = np.asarray(chdtri((p - k) * (g - 1 - k), CHANCE))
+    found = int(np.argmin(np.append(statistics > thresholds, False)))
+    thresholds[found + 1 :] = np.nan
+    many = "all " if found == p else ""
+    left = ": none is left to noise alone" if found == p else ", and in no more by a test at 1 %"
+    reason = (
+        f"Rows lie in {g} runs of like rows, whose means differ in {many}{found} direction{'s' * (found != 1)}{left}."
+    )
+    return RankChoice("runs", found, reason, statistics, thresholds)
