@@ -63,6 +63,8 @@ class Estimate:
         How the maximum was found and how flat the likelihood is there.
     fixed : tuple of str
         Parameters that were held.
+    kind : {"information", "sandwich"}
+        What the standard errors are from: :meth:`sandwich` gives the other.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class Estimate:
     profiler: Profile | None = field(default=None)
     refitter: Callable[[Any], Estimate] | None = field(default=None)
     errors: Array | None = field(default=None)
+    kind: str = "information"
 
     @property
     def estimates(self) -> dict[str, float]:
@@ -110,6 +113,51 @@ class Estimate:
         if name not in self.names:
             raise KeyError(f"The {self.family.name} family has no parameter {name!r}, but {', '.join(self.names)}.")
         return self.estimates[name]
+
+    def sandwich(self) -> Estimate:
+        r"""Return the same estimate with standard errors that hold where the family is not the true one.
+
+        .. math:: \operatorname{Cov}\hat\theta=I^{-1}\Bigl[\sum_iw_is_is_i^T\Bigr]I^{-1}
+
+        with the scores :math:`s_i=\partial\ln p(x_i)/\partial\theta` of the records and weights as frequencies
+        (P. Huber, Proc. 5th Berkeley Symp. 1, 221, 1967; H. White, Econometrica 50, 1, 1982). The estimates then
+        are those of the parameters that come closest to the truth, and :meth:`wald` gives intervals of them;
+        :meth:`profile` and the criteria still take the family for true.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gramian.likelihood import fit
+        >>> counts = np.random.default_rng(0).negative_binomial(2, 0.2, 400)      # more scattered than Poisson's
+        >>> est = fit("poisson", counts)
+        >>> round(est.standard_errors["rate"], 3), round(est.sandwich().standard_errors["rate"], 3)
+        (0.142, 0.329)
+        >>> bool(np.isclose(est.sandwich().standard_errors["rate"], counts.std() / 20))
+        True
+        """
+        profiler = self.profiler
+        if not isinstance(profiler, LineProfile):
+            raise ValueError(f"The {self.family.name} family keeps no records to take scores from.")
+        problem, which = profiler.problem, np.flatnonzero(profiler.problem.free)
+        if np.isnan(self.covariance).any():
+            raise ValueError(
+                "A parameter is at the end of its range, or is not determined: there are no standard errors of any "
+                "kind."
+            )
+        if not self.family.smooth and len(problem.x) and problem.free[0]:
+            raise ValueError(
+                f"The likelihood of the {self.family.name} family has a kink at every point, and no second derivative "
+                "for a sandwich: draw the sample anew (bootstrap) for errors that hold without the family."
+            )
+        phi = profiler.phi
+        information = problem.information(phi, fine=True)
+        inverse, S = _invert(information), problem.scores(phi)[which]
+        covariance = np.zeros_like(self.covariance)
+        covariance[np.ix_(which, which)] = inverse @ ((S * problem.sample.weight) @ S.T) @ inverse
+        stretch = problem.slopes(phi) * self.family.change_of_units(profiler.unit)[1]
+        errors = np.sqrt(np.diag(covariance)) * stretch
+        with np.errstate(over="ignore", under="ignore"):
+            return replace(self, covariance=covariance * np.outer(stretch, stretch), errors=errors, kind="sandwich")
 
     def wald(self, level: float = 0.95, transformed: bool = False) -> ConfidenceIntervals:
         r"""Intervals :math:`\hat\theta \pm z\,se(\hat\theta)`.
@@ -258,6 +306,8 @@ class Estimate:
             text_table(self.table(), None, digits=6),
         ]
         lines.append(f"  log-likelihood {self.loglik:.8g}, AIC {self.aic:.8g}, BIC {self.bic:.8g}")
+        if self.kind == "sandwich":
+            lines.append("  standard errors by the sandwich: they hold where the family is not the true one")
         word = "converged" if self.certificate.converged else "NOT converged"
         lines.append(f"  {word}: gradient {self.certificate.gradient:.1e} standard errors")
         return "\n".join([*lines, *(f"  note: {note}" for note in self.certificate.notes)])
@@ -518,15 +568,19 @@ def _covariance(problem: LikelihoodProblem, found: Ascent) -> Array:
     covariance = np.zeros((p, p))
     if not len(which):
         return covariance
-    inverse: Any = np.nan
-    diagonal = np.diag(found.information)
-    if np.all(np.isfinite(found.information)) and np.all(diagonal > 0):
-        scale = 1.0 / np.sqrt(diagonal)
-        values, vectors = np.linalg.eigh(found.information * np.outer(scale, scale))
-        if values[0] > SINGULAR:
-            inverse = (vectors / values) @ vectors.T * np.outer(scale, scale)
-    covariance[np.ix_(which, which)] = inverse
+    covariance[np.ix_(which, which)] = _invert(found.information)
     return covariance
+
+
+def _invert(information: Array) -> Array:
+    """The inverse of the information, in units of its diagonal; NaN where it is not positive definite."""
+    diagonal = np.diag(information)
+    if np.all(np.isfinite(information)) and np.all(diagonal > 0):
+        scale = 1.0 / np.sqrt(diagonal)
+        values, vectors = np.linalg.eigh(information * np.outer(scale, scale))
+        if values[0] > SINGULAR:
+            return np.asarray((vectors / values) @ vectors.T * np.outer(scale, scale))
+    return np.full_like(information, np.nan)
 
 
 def fit(

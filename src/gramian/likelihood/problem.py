@@ -127,6 +127,33 @@ class LikelihoodProblem:
                 g -= self._interval_score(self.c, self.d, self.d_weight, phi)
         return np.where(self.free, g, 0.0)
 
+    def scores(self, phi: Array) -> Array:
+        """The score of each record, one column each, without weights: their weighted sum is the gradient."""
+        seen, every = self.sample, np.arange(len(phi))
+        S = np.zeros((len(phi), len(seen.weight)))
+        with np.errstate(all="ignore"):
+            if len(self.x):
+                score = self.family.score(self.x, self.theta(phi))
+                if score is None:
+                    S[:, seen.exact] = self._record_differences(
+                        lambda t: self.family.log_density(self.x, t), phi, every, len(self.x)
+                    )
+                else:
+                    S[:, seen.exact] = np.asarray(score) * self.slopes(phi)[:, None]
+            sides = np.broadcast_arrays(seen.lower, seen.upper, *close_window(self.family, seen.left, seen.right))
+            low, high, first, last = sides
+            if len(self.a):
+                ends = np.column_stack([np.maximum(low, first), np.minimum(high, last)])[~seen.exact]
+                pairs, which = np.unique(ends, axis=0, return_inverse=True)
+                S[:, ~seen.exact] = self._interval_scores(pairs[:, 0], pairs[:, 1], phi)[:, which.ravel()]
+            if len(self.c):
+                pairs, which = np.unique(np.column_stack([first, last]), axis=0, return_inverse=True)
+                closed = np.isfinite(pairs).any(axis=1)
+                through = np.zeros((len(phi), len(pairs)))
+                through[:, closed] = self._interval_scores(pairs[closed, 0], pairs[closed, 1], phi)
+                S -= through[:, which.ravel()]
+        return np.where(self.free[:, None], S, 0.0)
+
     def information(self, phi: Array, fine: bool = False) -> Array:
         """Minus the second derivatives at φ in the free coordinates; ``fine`` for standard errors."""
         which = np.flatnonzero(self.free)
@@ -153,13 +180,17 @@ class LikelihoodProblem:
         return H
 
     def _interval_score(self, a: Array, b: Array, weight: Array, phi: Array) -> Array:
-        """Σw ∂ln P/∂φ: by how fast quantiles pass the ends; of narrow intervals the mean score inside."""
+        """Σw ∂ln P/∂φ."""
+        return np.asarray(sum_weighted(weight, self._interval_scores(a, b, phi)))
+
+    def _interval_scores(self, a: Array, b: Array, phi: Array) -> Array:
+        """∂ln P/∂φ: by how fast quantiles pass the ends; of narrow intervals the mean score inside."""
         family, theta = self.family, self.theta(phi)
         every, narrow = np.arange(len(phi)), family.narrow(a, b, theta)
         low, high = a[~narrow], b[~narrow]
         ends = family.velocity(low, theta), family.velocity(high, theta)
         if ends[0] is None or ends[1] is None:
-            return self._by_differences(lambda t: family.log_interval(a, b, t), weight, phi, every)
+            return self._record_differences(lambda t: family.log_interval(a, b, t), phi, every, len(a))
         flow = np.empty((len(phi), len(a)))
         if len(low):
             P = family.log_interval(low, high, theta)
@@ -171,10 +202,11 @@ class LikelihoodProblem:
             score: Any = family.score(x.ravel(), theta)
             flow[:, narrow] = (score.reshape(-1, *x.shape) * share).sum(axis=1) / share.sum(axis=0)
         flow[np.isin(every, family.unmoved)[:, None] & ~narrow] = 0.0
-        g: Array = sum_weighted(weight, flow) * self.slopes(phi)
+        flow *= self.slopes(phi)[:, None]
         if family.unmoved and len(low):
-            g += self._by_differences(lambda t: family.log_interval(low, high, t), weight[~narrow], phi, family.unmoved)
-        return g
+            interval = lambda t: family.log_interval(low, high, t)  # noqa: E731
+            flow[:, ~narrow] += self._record_differences(interval, phi, family.unmoved, len(low))
+        return flow
 
     def _flow(self, x: Array, speed: Array, P: Array, theta: Array) -> Array:
         ratio = np.exp(self.family.log_density(x, theta) - P)
@@ -182,12 +214,16 @@ class LikelihoodProblem:
 
     def _by_differences(self, f: Callable[[Array], Array], weight: Array, phi: Array, which: Any) -> Array:
         """Σw ∂f/∂φ: differences record by record, whose rounding errors do not add up."""
-        g = np.zeros(len(phi))
+        return np.asarray(sum_weighted(weight, self._record_differences(f, phi, which, len(weight))))
+
+    def _record_differences(self, f: Callable[[Array], Array], phi: Array, which: Any, count: int) -> Array:
+        """∂f/∂φ of each record, 0 in coordinates that are held."""
+        g = np.zeros((len(phi), count))
         for j in (j for j in which if self.free[j]):
             h = SLOPE_STEP * self.steps[j]
             for k, share in SIXTH:
                 up, down = (f(self.theta(_shift(phi, j, sign * k * h))) for sign in (1, -1))
-                g[j] += share * sum_weighted(weight, up - down) / h
+                g[j] += share * (up - down) / h
         return g
 
 
