@@ -69,6 +69,28 @@ def test_many_rows_with_a_small_factor(monkeypatch, rank, lam):
         assert found.width.max() <= width * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(("gamma", "lam"), [(0.01, 0.5), (0.05, 0.05), (0.002, 1e-3)])
+def test_a_smooth_kernel_needs_no_product_with_all_rows(monkeypatch, weighted, intercept, gamma, lam):
+    """The trace of what the factor leaves bounds the variance from above; a dense solution says what is right."""
+    rng = np.random.default_rng(3)
+    X, new, kernel = rng.normal(size=(900, 3)), 1.5 * rng.normal(size=(60, 3)), Gaussian(gamma)
+    w = rng.uniform(0.2, 3.0, 900) if weighted else np.ones(900)
+    k, A = kernel(X, new), kernel(X) + lam * np.diag(1 / w)
+    truth = kernel.diagonal(new) - np.sum(k * np.linalg.solve(A, k), axis=0)
+    if intercept:
+        a = np.linalg.solve(A, np.ones(900))
+        truth = truth + (1 - a @ k) ** 2 / a.sum()
+    found = BoundedPosterior(kernel, X, w if weighted else None, lam, intercept, 0)
+    monkeypatch.setattr(BoundedPosterior, "_multiply", None)
+    ends = found.bounds(new)
+    slack = 1e-10 * (1 + 1 / lam)
+    assert np.all(ends.lower <= truth / lam + slack)
+    assert np.all(truth / lam <= ends.upper + slack)
+    assert ends.width.max() <= 0.05
+
+
 def test_points_are_worked_on_in_blocks(monkeypatch):
     rng = np.random.default_rng(2)
     X, new = rng.normal(size=(150, 3)), rng.normal(size=(25, 3))

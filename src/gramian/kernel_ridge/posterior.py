@@ -5,7 +5,9 @@ With :math:`A=K+\lambda W^{-1}`, after multiplication by √w on both sides :mat
 
 .. math:: b^Tu+r^Tu\ \le\ q = b^Tu+r^Tu+r^TA^{-1}r\ \le\ b^Tu+r^Tu+r^TP^{-1}r,\qquad P=FF^T+\lambda I
 
-since a factor F of B by pivoted Cholesky lies below it. Conjugate gradients with the preconditioner P make the two ends
+since a factor F of B by pivoted Cholesky lies below it. With :math:`u=P^{-1}b` both ends are known before any product
+with A, as :math:`A\preceq P+\operatorname{tr}(B-FF^T)I`: where the kernel is smooth, that is all that is needed.
+Else conjugate gradients with the preconditioner P make the two ends
 meet, for a block of points at once; started at :math:`P^{-1}b` they need one product where F tells most of B. The
 eigenvalues of :math:`P^{-1/2}AP^{-1/2}` are at least 1, which is what Gauss–Radau quadrature with a node there rests on
 too (G. Golub and G. Meurant, Matrices, Moments and Quadrature, 2010); the ends are evaluated from r itself, so that
@@ -99,6 +101,9 @@ class BoundedPosterior:
         # F is computed: B − FFᵀ may be as low as −η, which λ in P makes up for
         eta = ROUNDING * EPS * float(np.sum(F * F))
         self.below = lam - eta
+        # A − P is semidefinite, and no eigenvalue of it is more than its trace
+        trace = float(np.sum(own if w is None else own * w)) - float(np.sum(F * F))
+        self.above = max(trace, 0.0) + 2 * eta
         if self.below <= 0.5 * lam:
             raise ValueError(
                 f"alpha={lam:g} is too small for bounds on the variance of {n} rows: rounding of the kernel matrix may "
@@ -181,9 +186,11 @@ class BoundedPosterior:
         outside = np.maximum(np.sum(e * e, axis=0) - np.sum(Fe * HFe, axis=0), 0.0) / self.below
         told = np.sum(f * f, axis=0) - self.below * np.sum(f * Hf, axis=0) + 2 * np.sum(f * HFe, axis=0)
         lower = own - told - outside - each
-        upper = own.copy()
-        active = np.arange(len(own))
-        u, r, rz, slips, steps = np.zeros_like(b), b, np.sum(b * p, axis=0), np.zeros(len(own)), 0
+        # without a product: bᵀP⁻¹b − ‖P⁻¹b‖² tr(A − P) ≤ q
+        upper = np.minimum(own, own - told - outside + each + self.above * np.sum(p * p, axis=0))
+        active = np.flatnonzero(upper - lower > width * (lam + np.maximum(lower, 0.0)))
+        b, p = b[:, active], p[:, active]
+        u, r, rz, slips, steps = np.zeros_like(b), b, np.sum(b * p, axis=0), np.zeros(len(active)), 0
         while len(active) and steps < STEPS:
             Ap, slip = self._multiply(p, u, slips, 0.0 if exact else width * (lam + np.maximum(lower[active], 0.0)))
             curve = np.sum(p * Ap, axis=0)

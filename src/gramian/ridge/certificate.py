@@ -83,8 +83,8 @@ class RidgeFactor(ABC):
     def inverse(self) -> tuple[Array, Array, Array]:
         """V, d and e with (X̃ᵀX̃+λI)⁻¹ = V diag(d) Vᵀ + e(I − VVᵀ): of shapes (p, r), (r, t) and (t,)."""
 
-    def refine_fully(self) -> tuple[Array, Array, Array] | None:
-        """B, R and G in extended precision, where that is worth it; else None."""
+    def refine_fully(self) -> tuple[Array, Array, Array, float] | None:
+        """B, R and G in extended precision, and that precision, where that is worth it; else None."""
         return None
 
     def bounds(self, problem: RidgeProblem, state: Gradient, eps: float) -> Array:
@@ -135,8 +135,8 @@ def certify(problem: RidgeProblem, factor: RidgeFactor, lam: Array, reason: str)
     scale = gradient_scale(problem)
     full, notes, eps = factor.refine_fully(), [], EPS
     if full is not None:
-        B, R, G = full
-        state, eps = Gradient(B, R, G, column_norms(R) ** 2, column_norms(R)), float(np.finfo(np.longdouble).eps)
+        B, R, G, eps = full
+        state = Gradient(B, R, G, column_norms(R) ** 2, column_norms(R))
         notes.append(f"refined with residuals of {int(-np.log10(eps))} digits")
     else:
         state = _refine(problem, factor, lam, scale)
