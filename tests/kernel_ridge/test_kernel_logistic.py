@@ -190,6 +190,19 @@ def test_a_choice_is_that_of_refits_without_each_fold() -> None:
     assert model.gamma_ == gammas[at[0]]
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_every_other_penalty_first_finds_what_all_of_them_find(several: bool) -> None:
+    X, y = iris() if several else moons(80)
+    gammas = [0.05, 0.5, 5.0]
+    quick = KernelLogisticRegression(gamma=gammas).fit(X, y)
+    every = KernelLogisticRegression(logistic.ALPHAS, gamma=gammas).fit(X, y)
+    assert (quick.gamma_, quick.alpha_) == (every.gamma_, every.alpha_)
+    tried = np.isfinite(quick.scores_)
+    assert 6 < tried.sum() < 0.8 * tried.size
+    assert_allclose(quick.scores_[tried], every.scores_[tried], atol=2e-3)
+    assert_allclose(quick.predict_proba(X), every.predict_proba(X), atol=1e-6)
+
+
 def test_counts_are_repeated_rows_also_in_the_choice() -> None:
     X, y = moons(40)
     w = np.random.default_rng(0).integers(0, 4, 40)

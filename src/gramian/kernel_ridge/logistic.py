@@ -62,7 +62,8 @@ STEPS, INNER = 100, 500  # of Newton, and of conjugate gradients in one of them
 FOLDS, CHOSEN_ON = 5, 2_000  # rows that λ and the kernel are chosen on; λ, a prior's, does not grow with their number
 ALPHAS = np.logspace(1.5, -5, 14)  # times the mean of k(x, x)
 ENOUGH = 1e-7  # of a step of the intercepts
-PATIENCE = 3  # λ in turn that predict worse: smaller ones are not tried
+UNPROVED = 0.1  # gradient from which a step of those that λ is chosen by is the last: it squares what is left
+PATIENCE = 4  # of all λ, every other of which is tried first: so far past the best one smaller ones are not tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +154,12 @@ class LogisticObjective:
         tol: float = TOLERANCE,
         max_iter: int = STEPS,
         report: Callable[[int, float], None] | None = None,
+        unproved: float = 0.0,
     ) -> LogisticState:
         """Steps of Newton until the gradient is small in the norm of the information.
+
+        A whole step from a gradient of at most ``unproved`` is the last: what is left after it is about its square, and
+        the state that is returned says the gradient before.
 
         Examples
         --------
@@ -172,9 +177,9 @@ class LogisticObjective:
         alpha = np.zeros_like(T) if start is None else start.alpha * (self.w > 0)[:, None]
         b = np.zeros(T.shape[1]) if start is None else start.b.copy()
         objective: list[float] = []
-        state = LogisticState(alpha, b, alpha)
-        for step in range(max_iter + 1):
-            g = self.times(alpha)
+        g = np.zeros_like(T) if start is None else self.times(alpha)
+        step = 0
+        while True:
             b = self.best_intercept(g, b)
             f = g + b
             P = _probabilities(f)
@@ -186,13 +191,6 @@ class LogisticObjective:
                 objective.append(value)
             Kr = self.times(r)
             delta, beta, Kd, gradient = self._step(lam, P, G, r, Kr, tol)
-            # what rounding leaves of f, of r, and of its length in the norm of the kernel
-            slip = max(16 * EPS, self.epsilon) * self.longest * np.sum(np.abs(alpha), axis=0) / np.sqrt(len(alpha))
-            slips = self.w[:, None] * (slip + 4 * EPS * np.abs(f)) + 4 * EPS * (np.abs(G) + lam * np.abs(alpha))
-            rounding = float(np.linalg.norm(slips)) * np.sqrt(len(alpha) * self.longest)
-            error = (np.sqrt(max(float(np.sum(r * Kr)), 0.0)) + rounding) / lam
-            loose = self._looseness(P, G) + float(np.max(slip, initial=0.0))
-            state = LogisticState(alpha, b, f, gradient, tuple(objective), error, loose, self.products - first)
             if report is not None:
                 report(step, gradient)
             if gradient <= tol or step == max_iter:
@@ -208,7 +206,18 @@ class LogisticObjective:
             else:
                 break  # no step wins anything: rounding
             alpha, b = alpha + size * delta, b + size * beta
-        return state
+            if size == 1.0 and gradient <= unproved:
+                return LogisticState(
+                    alpha, b, f + Kd + beta, gradient, tuple(objective), products=self.products - first
+                )
+            g, step = self.times(alpha), step + 1
+        # what rounding leaves of f, of r, and of its length in the norm of the kernel
+        slip = max(16 * EPS, self.epsilon) * self.longest * np.sum(np.abs(alpha), axis=0) / np.sqrt(len(alpha))
+        slips = self.w[:, None] * (slip + 4 * EPS * np.abs(f)) + 4 * EPS * (np.abs(G) + lam * np.abs(alpha))
+        rounding = float(np.linalg.norm(slips)) * np.sqrt(len(alpha) * self.longest)
+        error = (np.sqrt(max(float(np.sum(r * Kr)), 0.0)) + rounding) / lam
+        loose = self._looseness(P, G) + float(np.max(slip, initial=0.0))
+        return LogisticState(alpha, b, f, gradient, tuple(objective), error, loose, self.products - first)
 
     def best_intercept(self, g: Array, b: Array) -> Array:
         """The best b of given values g, by Newton's steps that never lose; as it is without an intercept."""
@@ -220,7 +229,7 @@ class LogisticObjective:
             slope = np.sum(w * (P - self.T), axis=0)
             if np.max(np.abs(slope)) <= 8 * EPS * self.w.sum():
                 break
-            step, size, new = -_solve_small(_total(self.w, P), slope), 1.0, np.inf
+            step, size, new = -_pseudo_inverse(_total(self.w, P)) @ slope, 1.0, np.inf
             while size > 1e-6:
                 new = float(self.w @ self.losses(g + b + size * step))
                 if new <= value + 4 * EPS * abs(value):
@@ -237,7 +246,7 @@ class LogisticObjective:
         """How far b can be from the best: twice a step of Newton that is short, by self-concordance."""
         if not self.intercept:
             return 0.0
-        step = 2.0 * float(np.max(np.abs(_solve_small(_total(self.w, P), G.sum(axis=0)))))
+        step = 2.0 * float(np.max(np.abs(_pseudo_inverse(_total(self.w, P)) @ G.sum(axis=0))))
         return step if step <= 0.5 else np.inf
 
     def _step(
@@ -257,25 +266,25 @@ class LogisticObjective:
         def gather(V: Array) -> Array:  # Sᵀ
             return project(root * V)
 
-        inner = _total(self.w, P)
+        inner = _pseudo_inverse(_total(self.w, P))
 
         def off(V: Array) -> Array:  # orthogonal to Sᵀ1
             if not self.intercept:
                 return V
-            return V - gather(np.broadcast_to(_solve_small(inner, spread(V).sum(axis=0)), V.shape))
+            return V - gather(np.broadcast_to(inner @ spread(V).sum(axis=0), V.shape))
 
         factors = [self._weighted_factor(root[:, j], lam) for j in range(root.shape[1])]
 
         def precondition(V: Array) -> Array:
             out = np.empty_like(V)
             for j, (F, L) in enumerate(factors):
-                out[:, j] = V[:, j] - F @ sl.cho_solve((L, True), F.T @ V[:, j], check_finite=False)
+                out[:, j] = V[:, j] - F @ sl.lapack.dpotrs(L, F.T @ V[:, j], lower=1)[0]
             return off(project(out)) / lam
 
         rhs = gather(Kr) / lam
         u, Ku = np.zeros_like(rhs), np.zeros_like(rhs)  # Ku is KSu
         if self.intercept:
-            u = gather(np.broadcast_to(_solve_small(inner, G.sum(axis=0)) / lam, rhs.shape))
+            u = gather(np.broadcast_to(inner @ G.sum(axis=0) / lam, rhs.shape))
             Ku = self.times(spread(u)) if np.any(u) else Ku
         rho = off(rhs - lam * u - gather(Ku))
         delta, beta, Kd, decrease = self._model(lam, u, Ku, G, r, Kr, inner, spread, gather)
@@ -315,7 +324,7 @@ class LogisticObjective:
         delta, Kd, slope = spread(u) - r / lam, Ku - Kr / lam, G.sum(axis=0)
         beta = np.zeros_like(slope)
         if self.intercept:
-            beta = -_solve_small(inner, slope + spread(gather(Kd)).sum(axis=0))
+            beta = -inner @ (slope + spread(gather(Kd)).sum(axis=0))
         model = float(np.sum(r * Kd) + np.sum(slope * beta))
         model += 0.5 * float(lam * np.sum(delta * Kd) + np.sum(gather(Kd + beta) ** 2))
         return delta, beta, Kd, float(np.sqrt(max(-2.0 * model, 0.0)))
@@ -323,7 +332,7 @@ class LogisticObjective:
     def _weighted_factor(self, root: Array, lam: float) -> tuple[Array, Array]:
         """F of one class, weighted, and the factor of λI + FᵀF."""
         F = root[:, None] * self.factor
-        M = F.T @ F
+        M = sl.blas.dsyrk(1.0, F.T, lower=1)  # the lower triangle, which is all that is read
         M.flat[:: len(M) + 1] += lam
         return F, sl.cholesky(M, lower=True, overwrite_a=True, check_finite=False)
 
@@ -346,14 +355,14 @@ def _total(w: Array, P: Array) -> Array:
     return np.asarray(np.diag(w @ P) - P.T @ (w[:, None] * P))
 
 
-def _solve_small(M: Array, x: Array) -> Array:
-    """M⁺x of a matrix of classes: one of its eigenvalues is 0 where there are more than two."""
+def _pseudo_inverse(M: Array) -> Array:
+    """M⁺ of a matrix of classes: one of its eigenvalues is 0 where there are more than two."""
     if len(M) == 1:
-        return x / max(float(M[0, 0]), np.finfo(np.float64).tiny)
+        return 1.0 / np.maximum(M, np.finfo(np.float64).tiny)
     values, U = np.linalg.eigh(M)
     kept = values > 1e-14 * max(float(values[-1]), np.finfo(np.float64).tiny)
     kept[0] = False
-    return np.asarray(U[:, kept] @ ((U[:, kept].T @ x) / values[kept]))
+    return np.asarray((U[:, kept] / values[kept]) @ U[:, kept].T)
 
 
 def open_objective(problem: KernelProblem, T: Array) -> LogisticObjective:
@@ -405,8 +414,9 @@ class KernelLogisticRegression(KernelClassifier):
     Parameters
     ----------
     alphas : "auto", float or sequence of float, default="auto"
-        λ to choose from, all positive. "auto" goes down from 30 times the mean of k(x, x) to 1e-5 times it, by factors
-        of √10, until three in turn predict worse. Of a single pair of kernel and λ nothing is chosen.
+        λ to choose from, all positive. "auto" goes down from 30 times the mean of k(x, x) to 1e-5 times it, by tens,
+        until two in turn predict worse, and then tries λ between, by √10, where these can be better than the best pair
+        so far. Of a single pair of kernel and λ nothing is chosen.
     kernel : str, callable, Kernel, or a list of these, default="rbf"
         As in :class:`KernelRidgeCV`; positive semidefinite.
     gamma : float, "scale", "median", or a list of these, optional
@@ -564,28 +574,49 @@ class KernelLogisticRegression(KernelClassifier):
             points = problem.points[np.ix_(some, some)] if is_precomputed(self.kernel) else None
             points = take_points(problem.points, some) if points is None else points
             few, T, folds = problem.with_(points=points, Y=problem.Y[some], w=w, origin=None), T[some], folds[some]
+        paths: list[tuple[LogisticObjective, dict[int, list[LogisticState | None]]]] = []
+        done, most = 0, len(self.kernels_) * count
+
+        def try_lam(k: int, j: int) -> float:
+            """The score of a pair, from the solutions of the nearest λ of the same kernel."""
+            nonlocal done
+            objective, states = paths[k]
+            w, total, near = objective.w, 0.0, sorted(states, key=lambda i: abs(i - j))[:2]
+            found: list[LogisticState | None] = [None] * FOLDS
+            for fold in range(FOLDS):
+                away = folds == fold
+                if not np.any(away) or not np.any(w[~away] > 0):
+                    continue
+                part = objective.with_weights(np.where(away, 0.0, w))
+                starts = [state for state in (states[i][fold] for i in near) if state is not None]
+                start = _between(starts, near, j) if starts else None
+                state = part.minimise(float(self.alphas_[k, j]), start, ROUGH, int(self.max_iter), unproved=UNPROVED)
+                found[fold] = state
+                total += float(w[away] @ objective.losses(state.f)[away])
+            states[j] = found
+            self.scores_[k, j] = -total / float(w.sum())
+            done += 1
+            if progress is not None:
+                progress(done, most, f"to choose: {self.scores_[k, j]:.4g}")
+            return float(self.scores_[k, j])
+
         for k, kernel in enumerate(self.kernels_):
             objective = open_objective(few.with_(kernel=kernel), T)
-            w = objective.w
             size = objective.longest if kernel.normalised else float(np.mean(few.with_(kernel=kernel).squared_lengths))
-            alphas = ALPHAS * (size or 1.0) if automatic else given
-            self.alphas_[k] = alphas
-            states: list[LogisticState | None] = [None] * FOLDS
-            for j, lam in enumerate(alphas):
-                total = 0.0
-                for fold in range(FOLDS):
-                    away = folds == fold
-                    if not np.any(away) or not np.any(w[~away] > 0):
-                        continue
-                    part = objective.with_weights(np.where(away, 0.0, w))
-                    states[fold] = found = part.minimise(float(lam), states[fold], ROUGH, int(self.max_iter))
-                    total += float(w[away] @ objective.losses(found.f)[away])
-                self.scores_[k, j] = -total / float(w.sum())
-                if progress is not None:
-                    progress(k * count + j, len(self.kernels_) * count, f"to choose: {self.scores_[k, j]:.4g}")
-                tried = self.scores_[k, : j + 1]
-                if automatic and j - int(np.argmax(tried)) >= PATIENCE:
+            self.alphas_[k] = ALPHAS * (size or 1.0) if automatic else given
+            paths.append((objective, {}))
+            best = (-np.inf, 0)
+            for j in range(0, count, 2 if automatic else 1):
+                best = max(best, (try_lam(k, j), -j))
+                if automatic and j + best[1] >= PATIENCE:
                     break
+        if automatic:  # the λ between, where they can be better than every pair so far
+            for k in np.argsort(-np.nanmax(self.scores_, axis=1), kind="stable"):
+                tried = self.scores_[k]
+                j = int(np.nanargmax(tried))
+                for i in (j - 1, j + 1):
+                    if 0 <= i < count and most_between(tried, i) > np.nanmax(self.scores_):
+                        try_lam(int(k), i)
         at = int(np.nanargmax(self.scores_))
         which, index = np.unravel_index(at, self.scores_.shape)
         self.best_score_ = float(self.scores_[which, index])
@@ -675,6 +706,34 @@ class KernelLogisticRegression(KernelClassifier):
         if values.ndim == 1:
             return np.asarray(-np.logaddexp(0.0, np.column_stack([values, -values])))
         return np.asarray(_log_softmax(values))
+
+
+def _between(states: list[LogisticState], near: list[int], j: int) -> LogisticState:
+    """Where to begin at number j of the λ: on the line through the solutions of two others, or at that of one."""
+    if len(states) < 2:
+        return states[0]
+    one, two = states
+    share = (j - near[0]) / (near[1] - near[0])
+    return LogisticState(one.alpha + share * (two.alpha - one.alpha), one.b + share * (two.b - one.b), one.f)
+
+
+def most_between(scores: Array, i: int) -> float:
+    """The most that number i can be, were the scores of all λ concave; NaN are those not tried, as every other one is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.kernel_ridge.logistic import most_between
+    >>> scores = np.array([-3.0, np.nan, -1.0, np.nan, -1.5, np.nan, -3.0])
+    >>> most_between(scores, 3)
+    -0.75
+    """
+    bounds = [np.inf]
+    for side in (-1, 1):
+        near, far = i + side, i + 3 * side
+        if 0 <= far < len(scores) and np.isfinite(scores[near]) and np.isfinite(scores[far]):
+            bounds.append(scores[near] + 0.5 * (scores[near] - scores[far]))
+    return float(min(bounds))
 
 
 def _reporter(progress: Progress, most: int, tol: float) -> Callable[[int, float], None]:
