@@ -385,8 +385,8 @@ def genotype_pca(
         for each, places in zip((samples, snps), study.places(), strict=True):
             each[places] = True
         quality = {"snp_quality": snp_quality(whole), "sample_quality": sample_quality(whole)}
-        for (name, table), kept in zip(quality.items(), (snps, samples), strict=True):
-            found.append(ResultTable({**table.table(), "used": kept}, name))
+        for (name, table), used in zip(quality.items(), (snps, samples), strict=True):
+            found.append(ResultTable({**table.table(), "used": used}, name))
     pictures: dict[str, Callable[[], Any]] = {
         "scree": partial(ScreeDisplay.from_estimator, model),
         **({} if analysis is None else cohort_pictures(analysis, scores, names, known.name)),
