@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 import numpy as np
 
-from gramian.cli.errors import write_errors
 from gramian.cli.genotype_reading import (
     BED,
     READABLE,
@@ -18,7 +17,7 @@ from gramian.cli.genotype_reading import (
     selection_options,
 )
 from gramian.cli.options import command, option
-from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
+from gramian.cli.output import FileSet, Results, ResultTable, file_set_options, print_results
 from gramian.cli.reading import input_name
 from gramian.cli.running import CommandRun, data_errors, running_options
 from gramian.display import ScoreDisplay
@@ -48,16 +47,7 @@ ENDINGS = (".ancestry.tsv", ".calibration.tsv", ".ancestry.png")
 @option("--certainty", type=click.FloatRange(0, 1), default=0.9, show_default=True, help="Least posterior of a group.")
 @option("--no-shares", is_flag=True, help="Leave out the shares of groups in each genome.")
 @selection_options
-@option(
-    "-o",
-    "--out",
-    type=OutputPath(),
-    required=True,
-    section="Output",
-    help=f"What the names of the files begin with: NAME{ENDINGS[0]}, NAME{ENDINGS[1]}, NAME{ENDINGS[2]}.",
-)
-@json_option
-@option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
+@file_set_options(f"What the names of the files begin with: NAME{ENDINGS[0]}, NAME{ENDINGS[1]}, NAME{ENDINGS[2]}.")
 @running_options
 def ancestry_command(
     file: Path,
@@ -69,9 +59,7 @@ def ancestry_command(
     certainty: float,
     no_shares: bool,
     selection: Selection,
-    out: Path,
-    as_json: bool,
-    force: bool,
+    output: FileSet,
     run: CommandRun,
 ) -> None:
     """Group of each person in FILE by a reference whose groups are known: components of the reference (filters are for
@@ -80,10 +68,7 @@ def ancestry_command(
 
     Exit code: 0 done, 2 wrong use, 3 unusable data, 4 shares of somebody are not proved to be near the likeliest.
     """
-    if out.is_dir() or not out.name:
-        raise click.UsageError(f"--out {out}: name what the files begin with, as {out / file.stem}")
-    paths = [out.with_name(out.name + ending) for ending in ENDINGS]
-    claim_place(out, paths, force)
+    out, paths = output.out, output.claim(file, ENDINGS)
     study = prepare_study(reference, selection, (labels, column), run)
     groups = study.labels.groups
     if groups is None:
@@ -110,12 +95,15 @@ def ancestry_command(
             shares = ancestry_shares(people.select(snps=match.snps), F, names, progress=report)
             gap, proved = float(shares.gaps.max()), bool(shares.converged.all())
         table |= {f"SHARE_{name}": shares.shares[:, j] for j, name in enumerate(shares.groups)}
-    with run.step(f"Writing {out}"), write_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with write_whole_folder(out.parent, [path.name for path in paths], overwrite=force) as folder:
-            write_tsv(folder / paths[0].name, table, overwrite=True)
-            write_tsv(folder / paths[1].name, found.calibration, overwrite=True)
-            _draw(known, groups, placed.scores, found.assigned, folder / paths[2].name)
+    written = [path.name for path in paths]
+    with (
+        run.step(f"Writing {out}"),
+        output.written(),
+        write_whole_folder(out.parent, written, overwrite=output.force) as folder,
+    ):
+        write_tsv(folder / written[0], table, overwrite=True)
+        write_tsv(folder / written[1], found.calibration, overwrite=True)
+        _draw(known, groups, placed.scores, found.assigned, folder / written[2])
     assigned, counts = np.unique(found.assigned.astype(str), return_counts=True)
     print_results(
         Results(
@@ -152,7 +140,7 @@ def ancestry_command(
                 f"Wrote {list_few([path.name for path in paths])} to {out.parent}",
             ],
         ),
-        as_json,
+        output.as_json,
     )
     if not proved:
         raise click.exceptions.Exit(4)

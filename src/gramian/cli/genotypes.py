@@ -382,11 +382,11 @@ def genotype_pca(
     if output.quality and output.out is not None:
         whole = study.whole
         samples, snps = (np.zeros(size, dtype=bool) for size in whole.shape)
-        for each, places in zip((samples, snps), study.places(), strict=True):
-            each[places] = True
+        for inside, places in zip((samples, snps), study.places(), strict=True):
+            inside[places] = True
         quality = {"snp_quality": snp_quality(whole), "sample_quality": sample_quality(whole)}
-        for (name, table), used in zip(quality.items(), (snps, samples), strict=True):
-            found.append(ResultTable({**table.table(), "used": used}, name))
+        for (name, table), inside in zip(quality.items(), (snps, samples), strict=True):
+            found.append(ResultTable({**table.table(), "used": inside}, name))
     pictures: dict[str, Callable[[], Any]] = {
         "scree": partial(ScreeDisplay.from_estimator, model),
         **({} if analysis is None else cohort_pictures(analysis, scores, names, known.name)),

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from gramian.cli.errors import write_errors
 from gramian.cli.genotype_reading import Selection, genotypes_argument, prepare_study, selection_options
-from gramian.cli.options import command, option
-from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
+from gramian.cli.options import command
+from gramian.cli.output import FileSet, Results, ResultTable, file_set_options, print_results
 from gramian.cli.reading import input_name
 from gramian.cli.running import CommandRun, data_errors, running_options
 from gramian.genetics.relatives import GRM_ENDINGS, write_grm
@@ -22,32 +21,18 @@ from gramian.genetics.relatives import GRM_ENDINGS, write_grm
 )
 @genotypes_argument
 @selection_options
-@option(
-    "-o",
-    "--out",
-    type=OutputPath(),
-    required=True,
-    section="Output",
-    help="What the names of the files begin with: NAME.grm.bin, NAME.grm.N.bin, NAME.grm.id.",
-)
-@json_option
-@option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
+@file_set_options("What the names of the files begin with: NAME.grm.bin, NAME.grm.N.bin, NAME.grm.id.")
 @running_options
-def grm_command(file: Path, selection: Selection, out: Path, as_json: bool, force: bool, run: CommandRun) -> None:
+def grm_command(file: Path, selection: Selection, output: FileSet, run: CommandRun) -> None:
     """Genetic relationship matrix of the people in FILE, a PLINK .bed, as GCTA and plink2 --make-grm-bin write it: the
     lower triangle in float32, the numbers of SNPs behind it, and FID and IID.
 
     Exit code: 0 done, 2 wrong use, 3 unusable data.
     """
-    if out.is_dir() or not out.name:
-        raise click.UsageError(f"--out {out}: name what the files begin with, as {out / file.stem}")
-    files = [out.with_name(out.name + ending) for ending in GRM_ENDINGS]
-    claim_place(out, files, force)
+    out, files = output.out, output.claim(file, GRM_ENDINGS)
     study = prepare_study(file, selection, (None, None), run, keep_monomorphic=True)
-    with run.step(f"Computing {out.name}.grm.bin") as report, data_errors(input_name(file)):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with write_errors(out):
-            write_grm(study.source, out, overwrite=force, progress=report)
+    with run.step(f"Computing {out.name}.grm.bin") as report, data_errors(input_name(file)), output.written():
+        write_grm(study.source, out, overwrite=output.force, progress=report)
     n, p = study.source.shape
     print_results(
         Results(
@@ -66,5 +51,5 @@ def grm_command(file: Path, selection: Selection, out: Path, as_json: bool, forc
                 f"Wrote {', '.join(path.name for path in files)} to {out.parent}",
             ],
         ),
-        as_json,
+        output.as_json,
     )

@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from gramian.cli.errors import write_errors
 from gramian.cli.genotype_reading import Selection, genotypes_argument, prepare_study, selection_options
 from gramian.cli.options import command, option
-from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
+from gramian.cli.output import FileSet, Results, ResultTable, file_set_options, print_results
 from gramian.cli.reading import input_name
 from gramian.cli.running import CommandRun, data_errors, device_option, running_options
 from gramian.genetics.relatives import king, unrelated, write_king_files
@@ -35,16 +34,9 @@ TABLE, LISTS = ".kin0", (".king.cutoff.in.id", ".king.cutoff.out.id")
     help="Smallest kinship of a pair in the table [default: --cutoff; without it, all pairs].",
 )
 @selection_options
-@option(
-    "-o",
-    "--out",
-    type=OutputPath(),
-    required=True,
-    section="Output",
-    help="What the names of the files begin with: NAME.kin0, and with --cutoff NAME.king.cutoff.in.id and .out.id.",
+@file_set_options(
+    "What the names of the files begin with: NAME.kin0, and with --cutoff NAME.king.cutoff.in.id and .out.id."
 )
-@json_option
-@option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
 @device_option
 @running_options
 def king_command(
@@ -52,9 +44,7 @@ def king_command(
     cutoff: float | None,
     least: float | None,
     selection: Selection,
-    out: Path,
-    as_json: bool,
-    force: bool,
+    output: FileSet,
     device: str,
     run: CommandRun,
 ) -> None:
@@ -67,17 +57,13 @@ def king_command(
     """
     if cutoff is not None and least is not None and least > cutoff:
         raise click.UsageError(f"--least {least:g} leaves out pairs that --cutoff {cutoff:g} needs: lower it")
-    if out.is_dir() or not out.name:
-        raise click.UsageError(f"--out {out}: name what the files begin with, as {out / file.stem}")
-    files = [out.with_name(out.name + ending) for ending in (TABLE, *(LISTS if cutoff is not None else ()))]
-    claim_place(out, files, force)
+    out, files = output.out, output.claim(file, (TABLE, *(LISTS if cutoff is not None else ())))
     study = prepare_study(file, selection, (None, None), run, keep_monomorphic=True)
     with run.step("Comparing people") as report, data_errors(input_name(file)):
         found = king(study.source, least=cutoff if least is None else least, device=device, progress=report)
         kept = None if cutoff is None else unrelated(found, cutoff)
-    with run.step(f"Writing {out}"), write_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_king_files(found, out, kept, overwrite=force)
+    with run.step(f"Writing {out}"), output.written():
+        write_king_files(found, out, kept, overwrite=output.force)
     columns = found.table()
     closest = np.argsort(-np.nan_to_num(columns["KINSHIP"], nan=-np.inf), kind="stable")[:12]
     shown = {name: column[closest] for name, column in columns.items() if name not in ("HETHET",)}
@@ -114,5 +100,5 @@ def king_command(
                 f"Wrote {', '.join(path.name for path in files)} to {out.parent}",
             ],
         ),
-        as_json,
+        output.as_json,
     )

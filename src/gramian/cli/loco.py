@@ -7,10 +7,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from gramian.cli.errors import write_errors
 from gramian.cli.genotype_reading import Selection, genotypes_argument, prepare_study, selection_options
 from gramian.cli.options import command, option
-from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
+from gramian.cli.output import FileSet, Results, ResultTable, file_set_options, print_results
 from gramian.cli.reading import input_name
 from gramian.cli.running import CommandRun, data_errors, running_options
 from gramian.cli.traits import TraitFiles, trait_options
@@ -28,16 +27,7 @@ from gramian.genetics.whole_genome import whole_genome_ridge, write_loco
 @option("--block", type=click.IntRange(min=2), default=1000, show_default=True, help="SNPs of a block (--bsize).")
 @option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds of the people.")
 @selection_options
-@option(
-    "-o",
-    "--out",
-    type=OutputPath(),
-    required=True,
-    section="Output",
-    help="What the names of the files begin with: NAME_1.loco for the first trait …, and NAME_pred.list.",
-)
-@json_option
-@option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
+@file_set_options("What the names of the files begin with: NAME_1.loco for the first trait …, and NAME_pred.list.")
 @running_options
 def loco_command(
     file: Path,
@@ -45,9 +35,7 @@ def loco_command(
     block: int,
     folds: int,
     selection: Selection,
-    out: Path,
-    as_json: bool,
-    force: bool,
+    output: FileSet,
     run: CommandRun,
 ) -> None:
     """Predictions of traits from all SNPs in FILE but those of one chromosome, by ridge regression in blocks that are
@@ -57,13 +45,10 @@ def loco_command(
 
     Exit code: 0 done, 2 wrong use, 3 unusable data.
     """
-    if out.is_dir() or not out.name:
-        raise click.UsageError(f"--out {out}: name what the files begin with, as {out / file.stem}")
     study = prepare_study(file, selection, (None, None), run)
     traits, covariates, names = files.read(study.source.samples, run)
-    paths = [out.with_name(f"{out.name}_{j + 1}.loco") for j in range(len(traits))]
-    paths.append(out.with_name(f"{out.name}_pred.list"))
-    claim_place(out, paths, force)
+    endings = [*(f"_{j + 1}.loco" for j in range(len(traits))), "_pred.list"]
+    out, paths = output.out, output.claim(file, endings)
     source, Y = study.source, np.column_stack(list(traits.values()))
     if covariates is not None and not np.isfinite(covariates).all():
         kept = np.isfinite(covariates).all(axis=1)
@@ -81,9 +66,8 @@ def loco_command(
             random_state=run.seed,
             progress=report,
         )
-    with run.step(f"Writing {out}"), write_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_loco(found, out, overwrite=force)
+    with run.step(f"Writing {out}"), output.written():
+        write_loco(found, out, overwrite=output.force)
     table = {
         "trait": np.array(found.traits, dtype=object),
         "known": found.known.sum(axis=0),
@@ -118,5 +102,5 @@ def loco_command(
                 f"Wrote {list_few([path.name for path in paths])} to {out.parent}",
             ],
         ),
-        as_json,
+        output.as_json,
     )

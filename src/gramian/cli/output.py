@@ -9,6 +9,7 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -258,6 +259,43 @@ def table_output_options(
             _option("-o", "--out", type=OutputPath(dir_okay=dir_okay), help=help),
             json_option,
             _option("--force", is_flag=True, help="Replace a file that is there already."),
+        ],
+    )
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files whose names begin alike."""
+
+    out: Path
+    as_json: bool
+    force: bool
+
+    def claim(self, file: Path, endings: Sequence[str]) -> list[Path]:
+        """Return the files, kept for this run; exit 2 where no name is given, or one would be replaced unasked."""
+        if self.out.is_dir() or not self.out.name:
+            raise click.UsageError(f"--out {self.out}: name what the files begin with, as {self.out / file.stem}")
+        files = [self.out.with_name(self.out.name + ending) for ending in endings]
+        claim_place(self.out, files, self.force)
+        return files
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """Make the folder, and name the place in errors of what is written there."""
+        with write_errors(self.out):
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            yield
+
+
+def file_set_options(help: str) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options for files that begin alike; the command is handed them as ``output``."""
+    return bundle(
+        FileSet,
+        "output",
+        [
+            _option("-o", "--out", type=OutputPath(), required=True, help=help),
+            json_option,
+            _option("--force", is_flag=True, help="Replace files that are there already."),
         ],
     )
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from gramian.cli.errors import write_errors
 from gramian.cli.genotype_reading import Selection, genotypes_argument, prepare_study, selection_options
 from gramian.cli.options import command, option
-from gramian.cli.output import OutputPath, Results, ResultTable, claim_place, json_option, print_results
+from gramian.cli.output import FileSet, Results, ResultTable, file_set_options, print_results
 from gramian.cli.reading import input_name
 from gramian.cli.running import CommandRun, data_errors, running_options
 from gramian.genetics.pruning import LEAST_FOUNDERS, ORDERS, Window, clump, prune, refuse_repeated_ids
@@ -56,16 +55,7 @@ def read_window(context: click.Context, parameter: click.Parameter, value: Any) 
 )
 @option("--least-founders", type=click.IntRange(2), default=LEAST_FOUNDERS, help="Fewer are refused.")
 @selection_options
-@option(
-    "-o",
-    "--out",
-    type=OutputPath(),
-    required=True,
-    section="Output",
-    help="What the names of the lists begin with: NAME.prune.in and NAME.prune.out.",
-)
-@json_option
-@option("--force", is_flag=True, section="Output", help="Replace files that are there already.")
+@file_set_options("What the names of the lists begin with: NAME.prune.in and NAME.prune.out.")
 @running_options
 def prune_command(
     file: Path,
@@ -74,9 +64,7 @@ def prune_command(
     order: str,
     least_founders: int,
     selection: Selection,
-    out: Path,
-    as_json: bool,
-    force: bool,
+    output: FileSet,
     run: CommandRun,
 ) -> None:
     """SNPs of FILE, a PLINK .bed, of which no two close ones are correlated: an id in each line of NAME.prune.in, and
@@ -91,10 +79,7 @@ def prune_command(
         raise click.UsageError("--indep-pairwise and --clump contradict each other: leave out one of them")
     if clumps is not None and not (clumps[0] > 0 and 0 <= clumps[1] < 1):
         raise click.UsageError("--clump: KB is more than 0, and R2 lies between 0 and 1")
-    if out.is_dir() or not out.name:
-        raise click.UsageError(f"--out {out}: name what the files begin with, as {out / file.stem}")
-    files = [out.with_name(out.name + ending) for ending in ENDINGS]
-    claim_place(out, files, force)
+    out, files = output.out, output.claim(file, ENDINGS)
     study = prepare_study(file, selection, (None, None), run, keep_monomorphic=True)
     with run.step("Pruning") as report, data_errors(input_name(file)):
         refuse_repeated_ids(study.source.snps)
@@ -103,9 +88,8 @@ def prune_command(
         else:
             window, step, r2 = indep_pairwise or (Window(50), 5, 0.2)
             found = prune(study.source, window, step, r2, order=order, least_founders=least_founders, progress=report)
-    with run.step(f"Writing {out}"), write_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        found.write(out, overwrite=force)
+    with run.step(f"Writing {out}"), output.written():
+        found.write(out, overwrite=output.force)
     kept, removed = int(found.kept.sum()), int(found.removed.sum())
     table = ResultTable(found.table(), title="SNPs by chromosome", most=30)
     print_results(
@@ -138,5 +122,5 @@ def prune_command(
                 f"Wrote {', '.join(path.name for path in files)} to {out.parent}",
             ],
         ),
-        as_json,
+        output.as_json,
     )

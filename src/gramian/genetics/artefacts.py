@@ -156,7 +156,7 @@ def find_artefacts(model: GenotypePCA, source: Genotypes, *, progress: Progress 
 
 
 def _leave_out_chance(pairs: Kinship, chance: float) -> Kinship:
-    """Without pairs who share so few calls that chance makes strangers as close: its errors are as 1/√(shared calls)."""
+    """Without pairs who share so few calls that chance makes strangers as close: errors are as 1/√(shared calls)."""
     shared = np.maximum(pairs.n_snps, 1)
     certain = (shared >= pairs.snps / 2) | (pairs.kinship > chance * np.sqrt(pairs.snps / shared))
     if certain.all():
