@@ -209,3 +209,20 @@ def test_sparse_rows_that_hold_nothing_are_passed_over(weighted: bool, unit: flo
     w = np.ones(2000) if weights is None else weights
     D = unit * X[200:2200] - w @ (unit * X[200:2200]) / w.sum()
     np.testing.assert_allclose(q, w @ D**2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, np.bool_])
+def test_few_rows_are_centred_to_rounding(order, dtype):
+    X = np.asfortranarray(np.random.default_rng(3).normal(7, 3, (41, 6))).astype(dtype, order=order)
+    c, D = cpu.centre_few(X, 0.5)
+    wide = 0.5 * X.astype(np.longdouble)
+    np.testing.assert_allclose(c, wide.mean(axis=0).astype(float), rtol=4e-16, atol=1e-300)
+    np.testing.assert_array_equal(D, (0.5 * X.astype(np.float64)) - c)
+    assert D.flags[f"{order}_CONTIGUOUS"]
+
+
+def test_a_constant_column_is_its_own_mean():
+    c, D = cpu.centre_few(np.full((1000, 2), [0.1, 1e17 / 3]))
+    assert c.tolist() == [0.1, 1e17 / 3]
+    assert not D.any()
