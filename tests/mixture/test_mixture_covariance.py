@@ -14,7 +14,13 @@ from sklearn.datasets import load_iris
 import gramian
 from gramian.mixture.em import Maximiser, fit_mixture
 from gramian.mixture.errors import Chart
-from gramian.mixture.models import MODELS, expected_log_likelihood, maximise_covariances, resolve_model
+from gramian.mixture.models import (
+    MODELS,
+    expected_log_likelihood,
+    maximise_covariances,
+    maximise_together,
+    resolve_model,
+)
 from gramian.mixture.parameters import Constraints, Mixture, Prior, SufficientStatistics
 from gramian.mixture.rows import MixtureRows
 from oracles import Array
@@ -223,3 +229,19 @@ def test_constraints_take_plain_lists_and_name_what_is_wrong():
         Constraints(tied_weights=[0.5, 1.0])
     with pytest.raises(ValueError, match="tied_means"):
         Constraints(tied_means=[[0], [0, 1]])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_several_mixtures_at_once_are_each_as_alone(model):
+    for k, d in ((2, 2), (3, 5), (4, 3), (1, 4)):
+        N, T, now = [], [], []
+        for seed in range(7):
+            n, t = scatter_matrices(k, d, seed, model in DIAGONAL)
+            N.append(n)
+            T.append(t)
+            other = scatter_matrices(k, d, seed + 50 if seed % 2 else seed, model in DIAGONAL)
+            now.append(maximise_covariances(model, *other))
+        both = maximise_together(model, np.stack(N), np.stack(T), np.stack(now))
+        for one, n, t, at in zip(both, N, T, now, strict=True):
+            alone = maximise_covariances(model, n, t, at)
+            assert_allclose(one, alone, rtol=0, atol=1e-12 * np.abs(alone).max())

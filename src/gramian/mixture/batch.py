@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.compute.mixture import KeptRows, normalise
-from gramian.mixture.models import maximise_covariances
+from gramian.mixture.models import maximise_covariances, maximise_together
 from gramian.mixture.parameters import Mixture
 
 Array = npt.NDArray[np.float64]
@@ -227,12 +227,15 @@ class _Batch:
             pooled = scatter.sum(axis=(1, 2), keepdims=True) / (self.weight * d)
             spread = np.broadcast_to(pooled, scatter.shape)
         else:
-            spread = np.empty_like(scatter)
-            for s in range(len(T)):
-                try:
-                    spread[s] = maximise_covariances(model, N[s], scatter[s], known[s])
-                except np.linalg.LinAlgError:
-                    fine[s], spread[s] = False, known[s]
+            try:
+                spread = maximise_together(model, N, scatter, known)
+            except np.linalg.LinAlgError:  # of one of them, which the others are not to suffer from
+                spread = np.empty_like(scatter)
+                for s in range(len(T)):
+                    try:
+                        spread[s] = maximise_covariances(model, N[s], scatter[s], known[s])
+                    except np.linalg.LinAlgError:
+                        fine[s], spread[s] = False, known[s]
         weights = N / N.sum(axis=1, keepdims=True)
         return _Parameters(weights, centres, spread), fine
 

@@ -92,6 +92,42 @@ def _own_volumes(N: Array, T: Array, current: Array | None) -> Array:
     return np.asarray(per_component(volumes, T) * C)
 
 
+def _own_volumes_together(N: Array, T: Array, current: Array | None) -> Array:
+    """The same for several mixtures at once."""
+    d, diagonal = T.shape[2], T.ndim == 3
+    spread = T if diagonal else np.diagonal(T, axis1=2, axis2=3)
+    if current is None:
+        volumes = spread.mean(axis=2) / N
+    else:
+        volumes = _volumes(current.reshape(-1, *T.shape[2:])).reshape(N.shape)
+    shapes, live = np.empty((len(T), *T.shape[2:])), np.arange(len(T))
+    least, left, counts, at = np.full(len(T), CLOSE), T, N, volumes
+    for turn in range(ROUNDS):
+        C = np.add.reduce(left / at.reshape(*at.shape, *(1,) * (T.ndim - 2)), axis=1)
+        if diagonal:
+            C /= np.exp(np.add.reduce(np.log(C), axis=1) / d)[:, None]
+            traces = np.add.reduce(left / C[:, None], axis=2)
+        else:
+            L = np.linalg.cholesky(C)
+            size = np.exp(2.0 / d * np.add.reduce(np.log(np.diagonal(L, axis1=1, axis2=2)), axis=1))
+            C /= size[:, None, None]
+            R = np.linalg.inv(L)[:, None]
+            traces = size[:, None] * np.add.reduce((R @ left) * R, axis=(2, 3))
+        before, at = at, traces / (d * counts)
+        change = np.max(np.abs(at / before - 1), axis=1)
+        if current is not None and turn == 0:
+            least = np.maximum(CLOSE, LAST_CHANGE * change)
+        going = change >= least
+        if turn == ROUNDS - 1:
+            going[:] = False
+        if not going.all():
+            shapes[live[~going]], volumes[live[~going]] = C[~going], at[~going]
+            live, at, left, counts, least = live[going], at[going], left[going], counts[going], least[going]
+            if not len(live):
+                break
+    return np.asarray(volumes.reshape(*N.shape, *(1,) * (T.ndim - 2)) * shapes[:, None])
+
+
 def _own_axes(N: Array, T: Array, current: Array | None, *, along: Callable[..., Array]) -> Array:
     """Each component has the axes of its own scatter, largest first, and shares the shape along them."""
     values, axes = np.linalg.eigh(T)
@@ -129,13 +165,7 @@ def _common_axes(N: Array, T: Array, current: Array | None, *, equal_volumes: bo
     before, least, first, unit = D, STILL, None, np.eye(T.shape[1])
     for _ in range(SWEEPS if T.shape[1] <= FEW_AXES else SWEEPS_MANY):
         v, most = along(G), 0.0
-        g, inverse = np.diagonal(G, axis1=1, axis2=2), 1 / v
-        change = inverse[:, :, None] - inverse[:, None, :]
-        alpha = 0.5 * np.einsum("kji,kji->ji", change, g[:, :, None] - g[:, None, :])
-        beta = np.einsum("kji,kji->ji", change, G)
-        angle = np.where((beta == 0.0) & (alpha <= 0.0), 0.0, 0.5 * np.arctan2(-beta, -alpha))
-        angle -= np.round(angle / (0.5 * math.pi)) * 0.5 * math.pi  # quarters only rename axes
-        angle = 0.5 * (angle - angle.T)
+        angle = _best_angles(G, v)
         size = float(np.max(np.abs(angle)))
         for part in (1.0, 0.5, 0.25, 0.125) if size > 0 else ():
             Q = np.linalg.solve(unit + 0.5 * part * angle, unit - 0.5 * part * angle)
@@ -160,21 +190,94 @@ def _common_axes(N: Array, T: Array, current: Array | None, *, equal_volumes: bo
     return current
 
 
+def _common_axes_together(N: Array, T: Array, current: Array, *, equal_volumes: bool) -> Array:
+    """The same for several mixtures at once, from their current covariances."""
+    d = T.shape[2]
+
+    def height(counts: Array, G: Array) -> Array:
+        logs = np.add.reduce(np.log(_axis_variances(counts, G, equal_volumes=equal_volumes)), axis=-1)
+        return np.asarray(np.add.reduce(counts * logs, axis=-1))
+
+    begun = np.linalg.eigh(_blend(current))[1]
+    axes, live = begun.copy(), np.arange(len(T))
+    D, counts = begun.copy(), N
+    G = np.swapaxes(D, 1, 2)[:, None] @ T @ D[:, None]
+    low, least, unit = height(N, G), np.full(len(T), STILL), np.eye(d)
+    for sweep in range(SWEEPS if d <= FEW_AXES else SWEEPS_MANY):
+        angle = _best_angles(G, _axis_variances(counts, G, equal_volumes=equal_volumes))
+        size = np.max(np.abs(angle), axis=(1, 2))
+        most, open_ = np.zeros(len(live)), np.flatnonzero(size > 0)
+        for part in (1.0, 0.5, 0.25, 0.125):
+            if not len(open_):
+                break
+            half = 0.5 * part * angle[open_]
+            Q = np.linalg.solve(unit + half, unit - half)
+            new = np.swapaxes(Q, 1, 2)[:, None] @ G[open_] @ Q[:, None]
+            after = height(counts[open_], new)
+            gains = after < low[open_]
+            some = open_[gains]
+            D[some], G[some], low[some], most[some] = D[some] @ Q[gains], new[gains], after[gains], part * size[some]
+            open_ = open_[~gains]
+        for i in open_[size[open_] > least[open_]] if d <= FEW_AXES else ():  # the angles are in each other's way
+            for a, b in _disjoint_pairs(d):
+                v = _axis_variances(counts[i], G[i], equal_volumes=equal_volumes)
+                D[i], G[i], turn = _turn_axes(D[i], G[i], v, a, b)
+                most[i] = max(most[i], turn)
+            low[i] = float(height(counts[i], G[i]))
+        if sweep == 0:
+            least = np.maximum(STILL, LAST_SWEEP * most)
+        going = most >= least
+        if not going.all():
+            axes[live[~going]] = D[~going]
+            live, D, G, low, least, counts = (x[going] for x in (live, D, G, low, least, counts))
+            if not len(live):
+                break
+    axes[live] = D
+    turned = np.swapaxes(axes, 1, 2)[:, None] @ T @ axes[:, None]
+    v = _axis_variances(N, turned, equal_volumes=equal_volumes)
+    found = (axes[:, None] * v[:, :, None, :]) @ np.swapaxes(axes, 1, 2)[:, None]
+    # covariances that had these axes but for rounding may have been better
+    inside = np.swapaxes(begun, 1, 2)[:, None] @ current @ begun[:, None]
+    spread = np.diagonal(inside, axis1=2, axis2=3)
+    root = np.sqrt(np.maximum(spread, TINY))
+    off = np.max(np.abs(inside / (root[..., :, None] * root[..., None, :]) - unit), axis=(1, 2, 3))
+    for i in np.flatnonzero((spread > 0).all(axis=(1, 2)) & (off <= SHARED)):
+        before = -2 * expected_log_likelihood(current[i], N[i], T[i])
+        after = float(N[i] @ np.sum(np.log(v[i]), axis=1)) + float(
+            np.sum(np.diagonal(turned[i], axis1=1, axis2=2) / v[i])
+        )
+        if before < after - 1e-12 * abs(after):
+            found[i] = current[i]
+    return np.asarray(found)
+
+
+def _best_angles(G: Array, v: Array) -> Array:
+    """By how much to turn every pair of axes, were it alone."""
+    g, inverse = np.diagonal(G, axis1=-2, axis2=-1), 1 / v
+    change = inverse[..., :, None] - inverse[..., None, :]
+    alpha = 0.5 * np.add.reduce(change * (g[..., :, None] - g[..., None, :]), axis=-3)
+    beta = np.add.reduce(change * G, axis=-3)
+    angle = np.where((beta == 0.0) & (alpha <= 0.0), 0.0, 0.5 * np.arctan2(-beta, -alpha))
+    angle -= np.round(angle / (0.5 * math.pi)) * 0.5 * math.pi  # quarters only rename axes
+    return np.asarray(0.5 * (angle - np.swapaxes(angle, -1, -2)))
+
+
 def _axis_variances(N: Array, G: Array, *, equal_volumes: bool) -> Array:
     """Best variances along the axes: diag(G)/N, or with one volume for all."""
-    g = np.maximum(np.diagonal(G, axis1=1, axis2=2), NO_SCATTER)
+    g = np.maximum(np.diagonal(G, axis1=-2, axis2=-1), NO_SCATTER)
     if not equal_volumes:
-        return np.asarray(g / N[:, None])
-    sizes = np.exp(np.add.reduce(np.log(g), axis=1) / g.shape[1])
-    return np.asarray(g * (sizes.sum() / N.sum() / sizes)[:, None])
+        return np.asarray(g / N[..., None])
+    sizes = np.exp(np.add.reduce(np.log(g), axis=-1) / g.shape[-1])
+    share = sizes.sum(axis=-1, keepdims=True) / N.sum(axis=-1, keepdims=True) / sizes
+    return np.asarray(g * share[..., None])
 
 
 def _blend(covariances: Array) -> Array:
     """A sum with uneven weights: where covariances share axes, its eigenvalues are apart and its axes theirs."""
-    k = len(covariances)
+    k = covariances.shape[-3]
     uneven = 1.0 + np.modf(np.arange(1, k + 1) * (math.sqrt(5) - 1) / 2)[0]
-    sizes = np.trace(covariances, axis1=1, axis2=2)
-    return np.asarray(np.sum((uneven / sizes)[:, None, None] * covariances, axis=0))
+    sizes = np.trace(covariances, axis1=-2, axis2=-1)
+    return np.asarray(np.sum((uneven / sizes)[..., None, None] * covariances, axis=-3))
 
 
 def _disjoint_pairs(d: int) -> list[tuple[Index, Index]]:
@@ -348,6 +451,39 @@ def maximise_covariances(model: str, N: Array, T: Array, current: Array | None =
            [0., 1.]])
     """
     return np.ascontiguousarray(_MAXIMISERS[model](N, T, current))
+
+
+def maximise_together(model: str, N: Array, T: Array, current: Array) -> Array:
+    """The same of several mixtures at once, with a leading axis: each from its own current covariances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.mixture.models import maximise_covariances, maximise_together
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.normal(size=(2, 3, 5, 4))
+    >>> N, T, now = np.ones((2, 3)), np.swapaxes(A, 2, 3) @ A, np.broadcast_to(np.eye(4), (2, 3, 4, 4))
+    >>> both = maximise_together("VEE", N, T, now)
+    >>> bool(np.allclose(both[1], maximise_covariances("VEE", N[1], T[1], now[1])))
+    True
+    """
+    if model in ("VEI", "VEE"):
+        return _own_volumes_together(N, T, current)
+    if model in ("EVE", "VVE") and N.shape[1] > 1:
+        return _common_axes_together(N, T, current, equal_volumes=model == "EVE")
+    if model in ("EVI", "EVV"):
+        sizes = _volumes(T.reshape(-1, *T.shape[2:])).reshape(N.shape)
+        factors = sizes.sum(axis=1, keepdims=True) / N.sum(axis=1, keepdims=True) / sizes
+        return np.asarray(T * factors.reshape(*factors.shape, *(1,) * (T.ndim - 2)))
+    if model in ("EEV", "VEV"):
+        values, axes = np.linalg.eigh(T)
+        values = np.maximum(values, TINY)
+        if model == "EEV":
+            variances = np.broadcast_to((values.sum(axis=1) / N.sum(axis=1)[:, None])[:, None, :], values.shape)
+        else:
+            variances = _own_volumes_together(N, values, None)
+        return np.asarray((axes * variances[..., None, :]) @ np.swapaxes(axes, 2, 3))
+    return np.stack([maximise_covariances(model, n, t, c) for n, t, c in zip(N, T, current, strict=True)])
 
 
 def expected_log_likelihood(covariances: Array, N: Array, T: Array) -> float:
