@@ -112,6 +112,11 @@ class Objective:
         """X where it is computed with."""
         return to_device(self.X, self.device, np.float64)
 
+    @cached_property
+    def known(self) -> dict[str, Any]:
+        """Matrices of kernels without numbers to move."""
+        return {}
+
     @property
     def count(self) -> float:
         """M: N, less one with an intercept."""
@@ -134,7 +139,7 @@ class Objective:
         """
         (n, t), X = self.Y.shape, self.points
         xp = array_namespace(X)
-        K, pull = evaluate_with_derivatives(kernel, X)
+        K, pull = evaluate_with_derivatives(kernel, X, known=self.known)
         root = like(X, np.sqrt(self.w))
         A = K * root[:, None]
         A *= root[None, :]
@@ -636,8 +641,9 @@ def learn_kernel(
     single, each = [], []
     for kernel in starts:
         lam, _ = search.best_lam(part, kernel)
-        single.append(search.descend(part, kernel, lam, STEPS[0], together=True))
-        if p > 1:
+        has_widths = p > 1 and any(one.kind == "scale" for one in list_parameters(kernel, p))
+        single.append(search.descend(part, kernel, lam, STEPS[0 if has_widths else 1], together=True))
+        if has_widths:
             each += [search.descend(part, *start, STEPS[1]) for start in ((kernel, lam), single[-1][1:])]
     chosen = [min(single, key=lambda found: found[0])]
     losses = [_held_out_losses(part, unseen, kernel, lam) for _, kernel, lam in [*chosen, *each]]

@@ -33,6 +33,7 @@ Vector = npt.NDArray[np.float64]
 Pull = Callable[[Array], Vector]
 
 Stretchable = Gaussian | Matern | RationalQuadratic  # functions of Σ s_k²(x_k − z_k)²
+MOST_KNOWN = 2**27  # numbers of matrices that are kept
 SMOOTH = (Gaussian, Matern, RationalQuadratic, Linear, Polynomial)  # evaluated where the points live
 
 
@@ -169,7 +170,9 @@ def can_differentiate_on_devices(kernel: Kernel) -> bool:
     return all(isinstance(part, SMOOTH) for part in parts_of(kernel))
 
 
-def evaluate_with_derivatives(kernel: Kernel, X: Array, Z: Array | None = None) -> tuple[Array, Pull]:
+def evaluate_with_derivatives(
+    kernel: Kernel, X: Array, Z: Array | None = None, known: dict[str, Array] | None = None
+) -> tuple[Array, Pull]:
     r"""K = k(X, Z), and the function that takes G to Σ G_ij ∂K_ij/∂ln θ for every number θ of the kernel.
 
     The function may be called once, and does not change G.
@@ -180,6 +183,9 @@ def evaluate_with_derivatives(kernel: Kernel, X: Array, Z: Array | None = None) 
         With every parameter found.
     X, Z : array of shape (n, p), (m, p)
         Dense points in float64, of NumPy or on one device; Z = X where None.
+    known : dict, optional
+        Matrices of linear kernels, which have no number to move, of the same points: kept from one call to the next
+        while they take no more than 2²⁷ numbers. They are not to be changed.
 
     Returns
     -------
@@ -200,17 +206,27 @@ def evaluate_with_derivatives(kernel: Kernel, X: Array, Z: Array | None = None) 
     xp = array_namespace(X)
     p, where = X.shape[1], {} if is_numpy_array(X) else {"device": device(X)}
     if isinstance(kernel, Sum):
-        first, pull_first = evaluate_with_derivatives(kernel.first, X, Z)
-        second, pull_second = evaluate_with_derivatives(kernel.second, X, Z)
+        first, pull_first = evaluate_with_derivatives(kernel.first, X, Z, known)
+        second, pull_second = evaluate_with_derivatives(kernel.second, X, Z, known)
         return first + second, lambda G: np.concatenate([pull_first(G), pull_second(G)])
     if isinstance(kernel, Product):
-        first, pull_first = evaluate_with_derivatives(kernel.first, X, Z)
-        second, pull_second = evaluate_with_derivatives(kernel.second, X, Z)
+        first, pull_first = evaluate_with_derivatives(kernel.first, X, Z, known)
+        second, pull_second = evaluate_with_derivatives(kernel.second, X, Z, known)
         return first * second, lambda G: np.concatenate([pull_first(G * second), pull_second(G * first)])
     if isinstance(kernel, Scaled):
-        K, pull = evaluate_with_derivatives(kernel.kernel, X, Z)
+        K, pull = evaluate_with_derivatives(kernel.kernel, X, Z, known)
         K, a = K * kernel.factor, kernel.factor
         return K, lambda G: np.concatenate([[float(xp.sum(G * K))], a * pull(G)])
+    if known is not None and (
+        type(kernel) is Linear or (isinstance(kernel, OnColumns) and type(kernel.kernel) is Linear)
+    ):
+        name = "" if isinstance(kernel, Linear) else repr([int(k) for k in kernel.columns])
+        if name not in known:
+            K = evaluate_with_derivatives(kernel, X, Z)[0]
+            if (len(known) + 1) * K.shape[0] * K.shape[1] > MOST_KNOWN:
+                return K, lambda G: np.empty(0)
+            known[name] = K
+        return known[name], lambda G: np.empty(0)
     if isinstance(kernel, OnColumns):
         index = xp.asarray(np.array(kernel.columns), **where)
         Z = None if Z is None else xp.take(Z, index, axis=1)
