@@ -15,13 +15,18 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+# the products that ``A @ V`` calls: making the matrix of a run of rows takes longer than multiplying it
+from scipy.sparse import _sparsetools
+
 from gramian.compute.threads import SHARES, add_to, parallel, parallel_sum
 
 Array = npt.NDArray[Any]
 Sparse = Any
+_loops: Any = _sparsetools
+Rows = tuple[tuple[int, int], Array, Array, Array]
 
 LEAST = 2**16  # stored values that one thread multiplies as fast as several
-RUN = 2**15  # stored values of a run of rows: SciPy takes 0.1 ms to make a matrix of it, as long as a product
+RUN = 2**15  # stored values of a run of rows
 LONGER = 8  # times the columns that a run of rows has stored values
 
 
@@ -68,14 +73,35 @@ def _shares(X: Sparse, pieces: int = 1) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
 
 
+def _add_product(rows: Rows, V: Array, out: Array) -> None:
+    """out ← out + rows·V, of contiguous arrays of one dtype."""
+    shape, *stored = rows
+    _loops.csr_matvecs(*shape, V.shape[1], *stored, V.ravel(), out.ravel())
+
+
+def _add_adjoint(rows: Rows, U: Array, out: Array) -> None:
+    """out ← out + rowsᵀ·U."""
+    shape, *stored = rows
+    _loops.csc_matvecs(*shape[::-1], U.shape[1], *stored, U.ravel(), out.ravel())
+
+
+def _parts(X: Sparse, part: slice, unit: float, dtype: Any) -> Rows:
+    """Shape, places, columns and values of some rows of X, in the same memory where the dtype is the one asked for."""
+    lo, hi = int(X.indptr[part.start]), int(X.indptr[part.stop])
+    values = X.data[lo:hi]
+    # in float64, as the unit of tiny float32 numbers is beyond their range
+    values = (values if unit == 1.0 else values.astype(np.float64) * unit).astype(dtype, copy=False)
+    return (part.stop - part.start, X.shape[1]), X.indptr[part.start : part.stop + 1] - lo, X.indices[lo:hi], values
+
+
 def product(X: Sparse, V: Array, origin: None = None, unit: float = 1.0) -> Array:
     """X V."""
     V = np.ascontiguousarray(V)
-    out = np.empty((X.shape[0], V.shape[1]), V.dtype)
+    out = np.zeros((X.shape[0], V.shape[1]), V.dtype)
 
     def work(share: Sequence[slice]) -> None:
         for part in share:
-            out[part] = _rows(X, part, unit) @ V
+            _add_product(_parts(X, part, unit, V.dtype), V, out[part])
 
     parallel(work, _shares(X))
     return out
@@ -86,7 +112,10 @@ def adjoint(X: Sparse, U: Array, origin: None = None, unit: float = 1.0) -> Arra
     U = np.ascontiguousarray(U)
 
     def work(share: Sequence[slice]) -> Array:
-        return reduce(add_to, (_transpose(_rows(X, part, unit)) @ U[part] for part in share))
+        total = np.zeros((X.shape[1], U.shape[1]), U.dtype)
+        for part in share:
+            _add_adjoint(_parts(X, part, unit, U.dtype), U[part], total)
+        return total
 
     return parallel_sum(work, _shares(X), add_to)
 
@@ -98,9 +127,10 @@ def normal(X: Sparse, V: Array, w: Array | None = None, origin: None = None, uni
     def work(share: Sequence[slice]) -> Array:
         total = np.zeros(V.shape, V.dtype)
         for part in share:
-            rows = _rows(X, part, unit)
-            Y = rows @ V
-            total += _transpose(rows) @ (Y if w is None else w[part, None] * Y)
+            rows = _parts(X, part, unit, V.dtype)
+            Y = np.zeros((part.stop - part.start, V.shape[1]), V.dtype)
+            _add_product(rows, V, Y)
+            _add_adjoint(rows, Y if w is None else (w[part, None] * Y).astype(V.dtype, copy=False), total)
         return total
 
     return parallel_sum(work, _shares(X), add_to)
