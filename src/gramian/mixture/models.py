@@ -229,7 +229,8 @@ def _common_axes_together(N: Array, T: Array, current: Array, *, equal_volumes: 
         going = most >= least
         if not going.all():
             axes[live[~going]] = D[~going]
-            live, D, G, low, least, counts = (x[going] for x in (live, D, G, low, least, counts))
+            live, least = live[going], least[going]
+            D, G, low, counts = (x[going] for x in (D, G, low, counts))
             if not len(live):
                 break
     axes[live] = D
@@ -242,11 +243,11 @@ def _common_axes_together(N: Array, T: Array, current: Array, *, equal_volumes: 
     root = np.sqrt(np.maximum(spread, TINY))
     off = np.max(np.abs(inside / (root[..., :, None] * root[..., None, :]) - unit), axis=(1, 2, 3))
     for i in np.flatnonzero((spread > 0).all(axis=(1, 2)) & (off <= SHARED)):
-        before = -2 * expected_log_likelihood(current[i], N[i], T[i])
-        after = float(N[i] @ np.sum(np.log(v[i]), axis=1)) + float(
+        old = -2 * expected_log_likelihood(current[i], N[i], T[i])
+        new = float(N[i] @ np.sum(np.log(v[i]), axis=1)) + float(
             np.sum(np.diagonal(turned[i], axis1=1, axis2=2) / v[i])
         )
-        if before < after - 1e-12 * abs(after):
+        if old < new - 1e-12 * abs(new):
             found[i] = current[i]
     return np.asarray(found)
 
