@@ -112,7 +112,7 @@ def main() -> int:
 
 
 def judge(worse: list[tuple[str, str, int]], folder: Path, tables: str) -> list[str]:
-    """What is wrong with mclust's solutions of some cells, by the tests that ours are put to; "" where nothing is."""
+    """What is wrong with the optima that mclust's solutions of some cells lead to; "" where nothing is."""
     lines = ["name,model,k", *(",".join(map(str, cell)) for cell in worse)]
     (folder / "cells.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     script = folder / "again.R"
@@ -131,7 +131,7 @@ def judge(worse: list[tuple[str, str, int]], folder: Path, tables: str) -> list[
             warnings.simplefilter("ignore")
             given = {"weights_init": weights / weights.sum(), "means_init": means}
             precisions = np.linalg.inv(spread)
-            same = GaussianMixture(k, covariance_type="VVV", precisions_init=precisions, max_iter=0, **given).fit(X)
+            same = GaussianMixture(k, covariance_type=model, precisions_init=precisions, **given).fit(X)
         problem = same.landscape_.problems[same.landscape_.kept]
         said.append(problem)
         print(f"  worse: {name} {model} {k}: mclust's has {problem or 'nothing wrong'}")
