@@ -283,3 +283,18 @@ def test_a_method_loads_no_other(name, others):
 def test_a_plain_import_loads_no_library():
     code = "import gramian, sys; print(sorted({'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_pruning_starts_without_the_methods_and_scikit_learn():
+    loaded = loaded_by("import gramian.cli.prune")
+    assert "numpy" in loaded
+    assert not loaded & (HEAVY | {"sklearn"})
+
+
+def test_a_function_stays_what_a_package_means_by_its_name_when_its_module_is_loaded():
+    code = (
+        "import gramian.genetics.fst, gramian.genetics.heritability; from gramian.genetics import fst, heritability; "
+        "from gramian.genetics import relatives; print(fst.__name__, heritability.__name__, relatives.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "fst heritability gramian.genetics.relatives\n"

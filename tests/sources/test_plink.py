@@ -143,6 +143,32 @@ def test_empty_fields_between_tabs_are_missing_names(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("separator", ["\t", " "])
+def test_numbers_are_those_of_python_however_they_are_written(tmp_path: Path, separator: str) -> None:
+    """Plain columns are read as numbers at once; one field that is written otherwise, and all are read one by one."""
+    rng = np.random.default_rng(0)
+    plain = [(f"{rng.uniform(0, 300):.{k % 9}f}", str(int(10**d))) for k, d in enumerate(rng.uniform(0, 9, 200))]
+    for more in (
+        [],
+        [("0", "1e+05")],
+        [("1e-3", "+7")],
+        [("-0.5", "12")],
+        [("nan", "1.0")],
+        [("0", " 3")][: separator == "\t"],
+    ):
+        rows = plain + more
+        path = tmp_path / "a.bim"
+        lines = [["chr2" if i < 50 else "X", f"rs{i}", cm, place, "A", "C"] for i, (cm, place) in enumerate(rows)]
+        path.write_text("".join(separator.join(line) + "\n" for line in lines))
+        found = read_bim(path)
+        np.testing.assert_array_equal(found.cm, [float(cm) for cm, _ in rows])
+        assert found.position.tolist() == [int(float(place)) for _, place in rows]
+        assert (found.cm.dtype, found.position.dtype) == (np.float64, np.int64)
+        assert found.chromosome.tolist() == ["2"] * 50 + ["X"] * (len(rows) - 50)
+        assert found.are_named
+        assert found.id.tolist() == [f"rs{i}" for i in range(len(rows))]
+
+
 def test_alleles_that_are_several_are_counted() -> None:
     snps = Snps.numbered(3)
     snps.a1[1] = "A,T"

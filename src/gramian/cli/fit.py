@@ -17,9 +17,8 @@ from gramian.cli.reading import (
     FILE,
     ObservationColumns,
     ReadingOptions,
-    choose_families,
+    Vector,
     input_name,
-    make_sample,
     read,
     read_rows,
     reading_options,
@@ -27,7 +26,7 @@ from gramian.cli.reading import (
 )
 from gramian.cli.running import LOG, CommandRun, data_errors, running_options
 from gramian.display import report as reports
-from gramian.likelihood import Comparison, compare
+from gramian.likelihood import Binned, Censored, Comparison, Intervals, Sample, as_sample, compare
 from gramian.likelihood.estimator import MaximumLikelihood
 from gramian.likelihood.families import FAMILIES
 from gramian.likelihood.goodness import measure_goodness
@@ -39,6 +38,51 @@ RANKING = {"family": "", "parameters": "", "loglik": ".2f", "aic": ".2f", "bic":
 JOINT = "multivariate normal"
 MAX_CLASSES, BAR = 12, 24  # of a histogram on the screen, and characters of its longest bar
 OFFERED = sorted(name for name, law in FAMILIES.items() if name == law.name != "categorical")
+COUNTS = ("poisson", "geometric", "negative binomial")
+POSITIVE = ("normal", "lognormal", "gamma", "weibull", "exponential")
+REAL = ("normal", "student t", "laplace", "logistic")
+
+
+def make_sample(columns: dict[str, Vector], values: Vector | None, records: ObservationColumns) -> Sample:
+    """Return one column, or one pair of limits, as a sample.
+
+    Classes that follow one upon the other, with counts, are binned data, for which there are goodness-of-fit tests.
+    """
+    counts = None if records.counts is None else columns[records.counts]
+    if records.lower is not None and records.upper is not None:
+        low, high = columns[records.lower], columns[records.upper]
+        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+        order = np.argsort(low, kind="stable")
+        edges = np.append(low[order], high[order][-1:])
+        if counts is not None and np.array_equal(edges[1:], high[order]) and np.all(np.diff(edges) > 0):
+            return as_sample(Binned(edges, counts[order]), None, records.truncated)
+        return as_sample(Intervals(low, high), counts, records.truncated)
+    if values is None:
+        raise ValueError("there is no column of values: name it with --columns")
+    if records.event is not None:
+        return as_sample(Censored(values, columns[records.event], records.side), counts, records.truncated)
+    return as_sample(values, counts, records.truncated)
+
+
+def choose_families(sample: Sample) -> tuple[str, ...]:
+    """Return the families worth comparing for values like these; of whole numbers counts and continuous ones.
+
+    Examples
+    --------
+    >>> from gramian.cli.fit import choose_families
+    >>> from gramian.likelihood import as_sample
+    >>> choose_families(as_sample([0, 3, 1, 1]))[:3]
+    ('poisson', 'negative binomial', 'normal')
+    """
+    seen = sample.observed()
+    low, high = float(np.min(seen.lower)), float(np.max(seen.upper))
+    if seen.exact.all() and low >= 0 and np.all(seen.lower == np.floor(seen.lower)):
+        if high <= 1:
+            return ("bernoulli",)
+        return (*(name for name in COUNTS if low >= 1 or name != "geometric"), *POSITIVE)
+    if low < 0 or (low == 0 and seen.exact.any() and np.min(seen.lower[seen.exact], initial=1.0) == 0):
+        return REAL
+    return (*POSITIVE, "beta") if high < 1 else POSITIVE
 
 
 def parse_parameter(text: str) -> tuple[str, float]:

@@ -15,13 +15,13 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from gramian import genetics
 from gramian.cli.errors import one_line
 from gramian.cli.options import bundle, option
 from gramian.cli.output import MAX_CHECKSUM_BYTES
 from gramian.cli.reading import InputFile, input_name
 from gramian.cli.running import LOG, CommandRun, as_option, data_errors
 from gramian.display.report import DataFacts
-from gramian.genetics.cohort import filter_cohort
 from gramian.genetics.filters import Filtered, Filters, NothingLeftError, Step, numbered_lines, split_fields
 from gramian.genetics.long_range import BUILDS
 from gramian.genetics.text import is_number, list_few
@@ -411,7 +411,7 @@ def prepare_study(
         warnings.simplefilter("ignore", UserWarning)  # of what is told below
         try:
             filters = selection.filters(keep_monomorphic=keep_monomorphic)
-            filtered = filter_cohort(whole, filters) if cohort else filters.apply(whole)
+            filtered = genetics.filter_cohort(whole, filters) if cohort else filters.apply(whole)
         except NothingLeftError as error:
             raise ValueError(error.text(name_filter)) from error
     for argument, remark in filtered.remarks:

@@ -27,13 +27,14 @@ from rich.panel import Panel
 from rich.table import Table as ScreenTable
 
 from gramian import display, persistence
+from gramian import results as certified
 from gramian.cli.errors import DONE, UNMET, Invocation, answer_stream, one_line, write_errors
 from gramian.cli.options import bundle, option
 from gramian.cli.reading import MODEL, colour_columns, input_name
 from gramian.cli.running import LOG, CommandRun
 from gramian.display import report as reports
 from gramian.display.report.facts import DataFacts, Run
-from gramian.results import FitLevel, Quality, describe_verdict, find_gravest
+from gramian.results.quality import FitLevel, Quality, find_gravest
 from gramian.sources.files import hide_password, write_parquet
 from gramian.sources.tables import Table as InputTable
 from gramian.sources.writing import PlaceTakenError, as_json, claim, write_json, write_whole, write_whole_folder
@@ -485,7 +486,7 @@ def print_screen(
         colour = {FitLevel.POOR: "red", FitLevel.DOUBTFUL: "yellow"}.get(gravest.verdict, "blue")
         print_panel(console, "How well the model fits", [(m.label, m.text) for m in results.quality], colour)
     for name, certificate in results.certificates.items():
-        verdict = describe_verdict(certificate.converged, certificate.tolerance)
+        verdict = certified.describe_verdict(certificate.converged, certificate.tolerance)
         title = f"Arithmetic{f' of {name}' if name else ''}: {verdict}"
         print_panel(console, title, certificate.summary(), "green" if certificate.converged else "red")
     return console

@@ -15,16 +15,13 @@ import click
 import numpy as np
 from click.shell_completion import CompletionItem
 from numpy.typing import NDArray
-from sklearn.utils import get_tags
 
-from gramian import persistence
+from gramian import kernels, persistence
 from gramian.cli.errors import one_line
 from gramian.cli.options import NAMES, NumbersType, ParamType, bundle, option, standardise_option
 from gramian.cli.running import LOG, CommandRun, data_errors
 from gramian.inputs.progress import Progress
-from gramian.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kernel, median_distance
-from gramian.likelihood import Binned, Censored, Intervals, Sample, as_sample
-from gramian.results import warn_of_units
+from gramian.results.quality import warn_of_units
 from gramian.sources import Block, DenseSource, Source, memory_budget
 from gramian.sources.columns import CATEGORICAL, DATES, open_records
 from gramian.sources.files import TABULAR, find_address, hide_password, suffix_of
@@ -363,7 +360,7 @@ def read_matching_table(file: Path, fitted: Fitted, reading: ReadingOptions, run
 
     Rows of which the model can say nothing, for cells are missing that it needs, are left out and told of.
     """
-    needs_all = reading.missing == "keep" and not get_tags(fitted.model).input_tags.allow_nan
+    needs_all = reading.missing == "keep" and not fitted.model.__sklearn_tags__().input_tags.allow_nan
     table = read(file, replace(reading, missing="drop") if needs_all else reading, run, like=fitted.columns)
     for note in table.warnings:
         run.warn(f"{input_name(file)}: {note}")
@@ -375,10 +372,6 @@ def read_matching_table(file: Path, fitted: Fitted, reading: ReadingOptions, run
 
 
 Vector = NDArray[np.float64]
-
-COUNTS = ("poisson", "geometric", "negative binomial")
-POSITIVE = ("normal", "lognormal", "gamma", "weibull", "exponential")
-REAL = ("normal", "student t", "laplace", "logistic")
 
 
 @dataclass(frozen=True)
@@ -435,48 +428,6 @@ def record_options(function: Any) -> Any:
     return bundle(ObservationColumns, "records", add)(function)
 
 
-def make_sample(columns: dict[str, Vector], values: Vector | None, records: ObservationColumns) -> Sample:
-    """Return one column, or one pair of limits, as a sample.
-
-    Classes that follow one upon the other, with counts, are binned data, for which there are goodness-of-fit tests.
-    """
-    counts = None if records.counts is None else columns[records.counts]
-    if records.lower is not None and records.upper is not None:
-        low, high = columns[records.lower], columns[records.upper]
-        low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
-        order = np.argsort(low, kind="stable")
-        edges = np.append(low[order], high[order][-1:])
-        if counts is not None and np.array_equal(edges[1:], high[order]) and np.all(np.diff(edges) > 0):
-            return as_sample(Binned(edges, counts[order]), None, records.truncated)
-        return as_sample(Intervals(low, high), counts, records.truncated)
-    if values is None:
-        raise ValueError("there is no column of values: name it with --columns")
-    if records.event is not None:
-        return as_sample(Censored(values, columns[records.event], records.side), counts, records.truncated)
-    return as_sample(values, counts, records.truncated)
-
-
-def choose_families(sample: Sample) -> tuple[str, ...]:
-    """Return the families worth comparing for values like these; of whole numbers counts and continuous ones.
-
-    Examples
-    --------
-    >>> from gramian.cli.reading import choose_families
-    >>> from gramian.likelihood import as_sample
-    >>> choose_families(as_sample([0, 3, 1, 1]))[:3]
-    ('poisson', 'negative binomial', 'normal')
-    """
-    seen = sample.observed()
-    low, high = float(np.min(seen.lower)), float(np.max(seen.upper))
-    if seen.exact.all() and low >= 0 and np.all(seen.lower == np.floor(seen.lower)):
-        if high <= 1:
-            return ("bernoulli",)
-        return (*(name for name in COUNTS if low >= 1 or name != "geometric"), *POSITIVE)
-    if low < 0 or (low == 0 and seen.exact.any() and np.min(seen.lower[seen.exact], initial=1.0) == 0):
-        return REAL
-    return (*POSITIVE, "beta") if high < 1 else POSITIVE
-
-
 # The kernel that options name
 
 KERNELS = (
@@ -528,20 +479,20 @@ class KernelOptions:
         if text is not None:
             run.doubt(text)
 
-    def make_kernels(self, source: Source) -> list[Kernel]:
+    def make_kernels(self, source: Source) -> list[kernels.Kernel]:
         """Return the kernels, with every parameter found from the rows where a rule asks for that."""
         if self.kernel in WITH_WIDTH and (self.gamma is None or self.standardise):
             X = read_rows(source)  # widths are in the units of the columns, or in standard deviations of each
             spread = np.std(X, axis=0) if self.standardise else np.ones(X.shape[1])
             spread = np.where(spread > 0, spread, 1.0)
             widths = [self._width(value, X / spread) for value in self.bandwidth or self.gamma or ("median",)]
-            makers: dict[str, Callable[[Any], Kernel]] = {
-                "rbf": lambda width: Gaussian(bandwidth=width),
-                "matern": partial(Matern, self.nu),
-                "rational-quadratic": partial(RationalQuadratic, 1.0),
+            makers: dict[str, Callable[[Any], kernels.Kernel]] = {
+                "rbf": lambda width: kernels.Gaussian(bandwidth=width),
+                "matern": partial(kernels.Matern, self.nu),
+                "rational-quadratic": partial(kernels.RationalQuadratic, 1.0),
             }
             return [makers[self.kernel](tuple((w * spread).tolist()) if self.standardise else w) for w in widths]
-        found = [as_kernel(self.kernel, gamma, self.degree, self.coef0) for gamma in self.gamma or (None,)]
+        found = [kernels.as_kernel(self.kernel, gamma, self.degree, self.coef0) for gamma in self.gamma or (None,)]
         if not any(kernel.automatic for kernel in found):
             return found
         X = read_rows(source)
@@ -549,7 +500,7 @@ class KernelOptions:
 
     def _width(self, value: float | str, X: Any) -> float:
         if value == "median":
-            return median_distance(X)
+            return kernels.median_distance(X)
         if value == "scale":
             return float(np.sqrt(X.shape[1] * np.var(X) / 2) or 1.0)  # γ = 1/(p·Var X)
         return float(value) if self.gamma is None else float(np.sqrt(0.5 / float(value)))

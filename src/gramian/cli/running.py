@@ -18,13 +18,13 @@ import click
 from rich import progress as bars
 from rich.console import Console
 from rich.markup import escape
-from sklearn import config_context
 from threadpoolctl import threadpool_limits
 
 from gramian.cli.errors import DataError, Invocation, one_line
 from gramian.cli.options import SIZE, bundle, check_device, option
 from gramian.compute.devices import TooLargeError
 from gramian.compute.executor import PATIENCE, ClusterError, cluster
+from gramian.compute.memory import limit_working_memory
 from gramian.inputs.progress import Progress
 from gramian.sources.checkpoint import checkpoint
 from gramian.sources.errors import Argument, SourceError
@@ -89,7 +89,7 @@ class CommandRun:
             LOG.setLevel({0: logging.WARNING, 1: logging.INFO}.get(self.verbose, logging.DEBUG))
             LOG.propagate = False
             if self.memory is not None:
-                stack.enter_context(config_context(working_memory=max(self.memory / 2**20, 1e-4)))
+                stack.enter_context(limit_working_memory(max(self.memory / 2**20, 1e-4)))
                 LOG.info("memory: blocks of rows take at most %.4g MiB", self.memory / 4 / 2**20)
             if self.threads is not None:
                 stack.enter_context(threadpool_limits(self.threads))

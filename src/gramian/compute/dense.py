@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn import get_config
 
 from gramian.compute.factor import add_square, mirror
+from gramian.compute.memory import working_memory
 from gramian.compute.threads import add_to, n_threads, parallel, parallel_each, parallel_sum, quiet_blas
 
 Array = npt.NDArray[Any]
@@ -36,7 +36,7 @@ class _Tiles:
     ) -> None:
         self.X, self.dtype, self.origin, self.unit = X, np.dtype(dtype), origin, unit
         row = self.dtype.itemsize * max(1, X.shape[1])
-        most = int(get_config()["working_memory"] * 2**16) // row
+        most = int(working_memory() * 2**16) // row
         self.rows = max(1, min(rows or max(16, min(max(least, TILE_BYTES // row), most)), X.shape[0]))
         rows_contiguous = abs(X.strides[0]) >= abs(X.strides[1])
         self.order = "C" if rows_contiguous else "F"
@@ -171,7 +171,7 @@ def scatter(
     tiles = _Tiles(X, like.dtype, origin, unit, rows=SCATTER_ROWS)
     if p >= WIDE:
         # a tile whose DᵀD is worth p² additions: up to an eighth of scikit-learn's ``working_memory``
-        longest = int(get_config()["working_memory"] * 2**17) // (8 * p)
+        longest = int(working_memory() * 2**17) // (8 * p)
         tiles.rows = X.shape[0] if tiles.direct and w is None else max(32, min(X.shape[0], longest))
     root = None if w is None else np.sqrt(w).astype(like.dtype)
     if p >= WIDE:

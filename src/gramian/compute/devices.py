@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_namespace, is_torch_namespace
-from sklearn import get_config
 
 from gramian.compute import dense as cpu
 from gramian.compute import reference
-from gramian.compute.memory import available_memory, gibibytes
+from gramian.compute.memory import available_memory, gibibytes, working_memory
 
 Device = Any  # torch.device, or None for NumPy on the CPU
 Array = npt.NDArray[Any]
@@ -142,7 +141,7 @@ def free_bytes(device: Device) -> int:
 
 def vector_bytes(device: Device) -> int:
     """Bytes that a solver may keep its vectors in: a quarter of ``working_memory``, or an eighth of a GPU."""
-    least = int(get_config()["working_memory"] * 2**18)
+    least = int(working_memory() * 2**18)
     return max(least, free_bytes(device) // 8) if getattr(device, "type", "") == "cuda" else least
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +30,29 @@ UNLIMITED = 2**62  # what version 1 writes for no limit is larger
 # Other allocators do nothing with it.
 with suppress(MemoryError):
     np.empty(2**25 - 2**13, np.uint8)
+
+WORKING = 1024.0  # MiB: what scikit-learn's working_memory is until somebody sets it
+
+
+def working_memory() -> float:
+    """scikit-learn's ``working_memory`` in MiB. Nobody has set it where scikit-learn is not loaded: it loads slowly.
+
+    Examples
+    --------
+    >>> from sklearn import config_context
+    >>> from gramian.compute.memory import working_memory
+    >>> with config_context(working_memory=100):
+    ...     working_memory()
+    100
+    """
+    get: Any = getattr(sys.modules.get("sklearn"), "get_config", None)
+    return WORKING if get is None else get()["working_memory"]
+
+
+def limit_working_memory(mebibytes: float) -> AbstractContextManager[Any]:
+    """Set ``working_memory`` as long as the context lasts."""
+    found: AbstractContextManager[Any] = import_module("sklearn").config_context(working_memory=mebibytes)
+    return found
 
 
 def available_memory() -> int:

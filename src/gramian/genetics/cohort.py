@@ -40,8 +40,8 @@ from gramian.genetics.relatives import (
     write_king_files,
 )
 from gramian.genetics.text import list_few, one_field, write_plink_table, write_tsv
-from gramian.inputs.checks import check_choice
 from gramian.inputs.progress import Progress
+from gramian.inputs.values import check_choice
 from gramian.results.tables import text_table
 from gramian.sources.checkpoint import begin_checkpoint, remember
 from gramian.sources.errors import SourceError

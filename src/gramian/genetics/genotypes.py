@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from gramian.compute.devices import is_tensor, resolve
 from gramian.genetics.text import list_few
-from gramian.inputs.checks import fetch_numbers
+from gramian.inputs.values import fetch_numbers
 from gramian.operators.genotype import upload_if_room
 from gramian.sources.arrays import frame_names, is_frame
 from gramian.sources.errors import Argument, SourceError

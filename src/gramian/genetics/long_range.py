@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gramian.genetics.text import list_few
-from gramian.inputs.checks import check_choice
+from gramian.inputs.values import check_choice
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Snps
 

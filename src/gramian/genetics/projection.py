@@ -20,7 +20,7 @@ from gramian.genetics.genotypes import as_genotypes, column_names, count_alleles
 from gramian.genetics.loadings import Loadings, read_loadings
 from gramian.genetics.matching import MatchReport, SnpMatch, match_snps
 from gramian.genetics.text import component_names, list_few, write_sample_table
-from gramian.inputs.checks import check_choice
+from gramian.inputs.values import check_choice
 from gramian.results import NumericalWarning
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Samples

@@ -21,8 +21,8 @@ from gramian.compute.threads import parallel_each
 from gramian.genetics.filters import genome_order
 from gramian.genetics.genotypes import count_alleles
 from gramian.genetics.text import list_few, one_field
-from gramian.inputs.checks import check_choice
 from gramian.inputs.progress import Progress
+from gramian.inputs.values import check_choice
 from gramian.sources.errors import Argument, SourceError
 from gramian.sources.plink import Genotypes, Snps
 from gramian.sources.writing import write_whole_folder
@@ -36,6 +36,7 @@ HAPLOID = frozenset({"X", "Y", "MT"})
 TIE = 1 + 2.0**-44  # frequencies that differ by less are equal, however they were rounded
 NEW = (64, 256)  # fewest and most SNPs that enter the window together
 ROWS = 256  # SNPs compared with all others of the window in one product
+_BLANK = re.compile(r"\n\n|[^\S\n]")
 TILE = 2**20  # decoded genotypes at a time, which stay in a core's cache
 SECONDS = 5e-9  # for a genotype, by products in float32
 PLANES = 2**20  # packed bytes that enter the window together where loops are compiled
@@ -135,7 +136,8 @@ class LdPruning:
         with write_whole_folder(home.parent, names, overwrite=overwrite) as folder:
             for name, mask in zip(names, (self.kept, self.removed), strict=True):
                 text = "".join([f"{snp}\n" for snp in self.source.snps.id[mask]])
-                if len(text.split()) != mask.sum():  # an id is empty, or more than one field
+                plain = text.isascii() and not _BLANK.search(text) and not text.startswith("\n")
+                if not plain and len(text.split()) != mask.sum():  # an id is empty, or more than one field
                     text = "".join([f"{snp}\n" for snp in one_field(self.source.snps.id[mask], ".")])
                 (folder / name).write_text(text, encoding="utf-8", newline="\n")
         return [home.parent / name for name in names]
@@ -150,7 +152,7 @@ class LdPruning:
 
 def refuse_repeated_ids(snps: Snps) -> None:
     """Raise where SNPs share an id."""
-    if len(set(snps.id)) == len(snps.id):
+    if snps.are_named or len(set(snps.id)) == len(snps.id):
         return
     twice = [f"{name} ({times} times)" for name, times in Counter(snps.id).items() if times > 1]
     if twice:

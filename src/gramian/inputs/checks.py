@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,50 +11,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y
 
-from gramian.compute.devices import is_tensor, to_numpy
-from gramian.sources.arrays import frame_to_array, is_frame, to_numbers
+from gramian.compute.devices import is_tensor
+from gramian.inputs.values import check_choice, check_integer, check_share, fetch_numbers, is_lazy
 from gramian.sources.errors import SourceError
 
+__all__ = ["check_choice", "check_integer", "check_interval", "check_labels", "check_penalties", "check_seed"]
+__all__ += ["check_share", "check_targets", "check_weights", "fetch_numbers", "has_whole_weights", "is_lazy"]
+
 Array = npt.NDArray[np.float64]
-
-
-def check_choice(name: str, value: Any, allowed: Sequence[Any]) -> None:
-    """Raise an error unless the value is one of those allowed."""
-    if not any(value is choice or value == choice for choice in allowed):
-        raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}.")
-
-
-def check_integer(name: str, value: Any, least: int = 1) -> int:
-    """The value as an int, which must be a whole number of at least ``least``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    return int(value)
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise an error that names the parameter where it does not lie between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise ValueError(f"{name}={value!r} must lie between 0 and 1.")
-
-
-def is_lazy(values: Any) -> bool:
-    """Whether an array, a column or a frame of Dask, which is not imported to find out."""
-    return type(values).__module__.startswith(("dask.", "dask_expr.")) and hasattr(values, "compute")
-
-
-def fetch_numbers(values: Any, what: str) -> Any:
-    """Bring targets, weights or penalties into memory, as numbers that float64 holds; what is masked is missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.inputs.checks import fetch_numbers
-    >>> fetch_numbers(np.ma.array([1, 2], mask=[False, True]), "y")
-    array([ 1., nan])
-    """
-    values = values.compute() if is_lazy(values) else values
-    values = to_numpy(values) if is_tensor(values) else values
-    return frame_to_array(values) if is_frame(values) else to_numbers(values, what)
 
 
 def check_weights(sample_weight: Any, n: int, name: str = "sample_weight", *, all_zero: bool = False) -> Array:

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn import config_context, get_config
 
 from gramian.compute.executor import HERE, Executor, count_shares, current_executor, merge_tree
-from gramian.compute.memory import gibibytes
+from gramian.compute.memory import gibibytes, limit_working_memory, working_memory
 from gramian.sources.checkpoint import is_recorded, remember
 from gramian.sources.errors import SourceError
 
@@ -100,7 +99,7 @@ def memory_budget() -> int:
     int
         Bytes.
     """
-    return int(get_config()["working_memory"] * 2**20)
+    return int(working_memory() * 2**20)
 
 
 class Source(ABC):
@@ -227,7 +226,7 @@ class Source(ABC):
         starts = [spans[len(spans) * i // count][0] for i in range(count)]
         executor = self.executor()
         if count > 1 and executor is not HERE:
-            task = _ShareTask(statistic, merge, get_config()["working_memory"])
+            task = _ShareTask(statistic, merge, working_memory())
             row_bytes = self.shape[1] * np.dtype(self.dtype).itemsize if not self.sparse and self.device is None else 0
             block, result = max(b - a for a, b in spans) * row_bytes, result_bytes
             what = f"two blocks of {gibibytes(block)} and three results of {gibibytes(result)}"
@@ -340,7 +339,7 @@ class Source(ABC):
         executor = self.executor()
         if executor is HERE or self.address() is None:
             return map(fit, items)
-        return executor.map(_FitTask(fit, get_config()["working_memory"]), items)
+        return executor.map(_FitTask(fit, working_memory()), items)
 
     def address(self) -> Source | None:
         """Return what a worker can open these rows by, elsewhere and again; None where they are in memory here."""
@@ -563,7 +562,7 @@ class _ShareTask:
 
     def __call__(self, share: Share) -> Any:
         along = [None if x is None else _Offset(x, share.start) for x in share.along]
-        with config_context(working_memory=self.working_memory):
+        with limit_working_memory(self.working_memory):
             (total,) = _merge_shares(share.source.blocks(share.rows), set(), self.statistic, self.merge, along)
         return total
 
@@ -576,7 +575,7 @@ class _FitTask:
     working_memory: float
 
     def __call__(self, item: Any) -> Any:
-        with config_context(working_memory=self.working_memory):
+        with limit_working_memory(self.working_memory):
             return self.fit(item)
 
     def describe(self, item: Any) -> str:

@@ -10,9 +10,11 @@ import mmap
 import os
 import re
 import tempfile
+import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -230,11 +232,15 @@ class Snps(NamedColumns):
         place = 1000 * np.arange(1, p + 1, dtype=np.int64)
         return cls(text_array(["1"] * p), names, np.zeros(p), place, text_array(["A"] * p), text_array(["G"] * p))
 
+    @functools.cached_property
+    def are_named(self) -> bool:
+        """Whether every SNP has a name, and each a name of its own."""
+        names = set(self.id)
+        return len(names) == len(self.id) and not names & {".", ""}
+
     def notes(self) -> list[str]:
         """What a reader should know: names that are missing or given twice, and alleles that are several."""
-        names = set(self.id)
-        known = len(names) == len(self.id) and not names & {".", ""}
-        found = [] if known else _note_names([(name,) for name in self.id], "SNPs", none=(".", ""))
+        found = [] if self.are_named else _note_names([(name,) for name in self.id], "SNPs", none=(".", ""))
         if "," in "".join(self.a1) or "," in "".join(self.a2):
             several = np.array(["," in one or "," in other for one, other in zip(self.a1, self.a2, strict=True)])
             found.append(
@@ -268,7 +274,7 @@ def read_bim(path: Path) -> Snps:
 
     Five columns are those without centimorgans.
     """
-    columns = _columns(path, BIM, len(SHORT_BIM), len(BIM))
+    columns = _columns(path, BIM, len(SHORT_BIM), len(BIM), {BIM[2]: np.float64, BIM[3]: np.int64})
     chromosome, name, *distance, position, a1, a2 = columns
     known = {code: chromosome_name(code) for code in set(chromosome)}
     places = _numbers(path, position, np.int64, BIM[3])
@@ -297,20 +303,29 @@ def chromosome_name(code: str) -> str:
 _CHROMOSOMES = {str(i) for i in range(23)} | {"X", "Y", "XY", "MT"}
 
 
-def _columns(path: Path, names: Sequence[str], least: int, most: int | None) -> list[Text]:
+def _columns(
+    path: Path, names: Sequence[str], least: int, most: int | None, numbers: Mapping[str, Any] | None = None
+) -> list[Any]:
     """The columns of a file of lines with as many fields as the first, ``least`` to ``most`` of them.
 
-    Where there are more, those that have no name are left out.
+    Where there are more, those that have no name are left out. Columns of ``numbers`` have that type where all of the
+    file is as plain as that, and are text like others where it is not.
     """
     text = _read(path)
-    # A blank line in place of a comment keeps the numbers of the lines that messages name.
-    text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
+    if "#" in text:  # a blank line in place of a comment keeps the numbers of the lines that messages name
+        text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     if not text.strip():
         raise ValueError(f"{path}: the file is empty; {len(names)} columns were expected ({', '.join(names)}).")
     first = text.lstrip("\r\n").split("\n", 1)[0]
     # between tabs a field may be empty or hold spaces; otherwise any white space parts the fields
     delimiter = "\t" if first.count("\t") >= least - 1 else None
     width = len(first.split(delimiter))
+    if numbers and width == len(names) and not (" " in text or "\r" in text):
+        dtype = np.dtype([(name, numbers.get(name, object)) for name in names])
+        with suppress(ValueError, DeprecationWarning), warnings.catch_warnings():
+            warnings.simplefilter("error")  # a whole number that is written as another
+            rows = np.loadtxt(io.StringIO(text), dtype=dtype, delimiter=delimiter, comments=None, ndmin=1)
+            return [np.ascontiguousarray(rows[name]) for name in names]
     try:
         table = np.loadtxt(io.StringIO(text), dtype=object, delimiter=delimiter, comments=None, ndmin=2)
     except ValueError as error:
@@ -357,10 +372,12 @@ def _describe_ragged(path: Path, text: str, delimiter: str | None, names: Sequen
     return ""
 
 
-def _numbers(path: Path, column: Text, dtype: Any, name: str) -> npt.NDArray[Any]:
+def _numbers(path: Path, column: Any, dtype: Any, name: str) -> npt.NDArray[Any]:
     """A column as numbers; whole ones may be written as 1e+05, as R does."""
+    if column.dtype == dtype:
+        return np.asarray(column)
     try:
-        return column.astype(str).astype(dtype)
+        return np.asarray(column.astype(str).astype(dtype))
     except (ValueError, OverflowError):
         found = np.empty(len(column), dtype)
         for i, field in enumerate(column):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gramian.results import Quality
+from gramian.results.quality import Quality
 
 
 @dataclass(frozen=True)
