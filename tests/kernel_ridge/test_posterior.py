@@ -168,6 +168,7 @@ def test_what_cannot_be_is_said(monkeypatch):
     with pytest.raises(ValueError, match="landmarks"):
         KernelRidge(0.1, kernel="rbf", solver="landmarks", n_landmarks=20).fit(X, y).std_bounds(X)
     monkeypatch.setattr(_kernel_variance, "EXACT", 100)
+    monkeypatch.setattr(_kernel_variance, "FACTORED", 0)
     monkeypatch.setattr(posterior, "RANK", 1.0)
     monkeypatch.setattr(posterior, "STEPS", 0)
     rough = KernelRidge(0.001, kernel="rbf", gamma=5.0).fit(X, y)
@@ -178,3 +179,34 @@ def test_what_cannot_be_is_said(monkeypatch):
         monkeypatch.setattr(posterior, "STEPS", 200)
         std = rough.fit(X, y).predict(X + 0.03, return_std=True)[1]
     assert np.all(std <= wide * 1.001)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_rows_are_factored_where_bounds_do_not_meet(monkeypatch, intercept, weighted):
+    X, y = sine(150)
+    w = np.random.default_rng(0).uniform(0.5, 2.0, 150) if weighted else None
+    model = KernelRidge(1e-4, kernel="rbf", gamma=20.0, fit_intercept=intercept).fit(X, y, w)
+    new = np.vstack([X[:5] + 0.01, X[:2] + 3.0])
+    truth = model.predict(new, return_std=True)[1]
+    monkeypatch.setattr(_kernel_variance, "EXACT", 100)
+    monkeypatch.setattr(posterior, "RANK", 1.0)
+    again = KernelRidge(1e-4, kernel="rbf", gamma=20.0, fit_intercept=intercept).fit(X, y, w)
+    lower, upper = again.std_bounds(new)
+    np.testing.assert_array_equal(lower, upper)
+    np.testing.assert_allclose(upper, truth, rtol=1e-6)
+    monkeypatch.setattr(_kernel_variance, "FACTORED", 0)
+    bounded = KernelRidge(1e-4, kernel="rbf", gamma=20.0, fit_intercept=intercept).fit(X, y, w).std_bounds(new)
+    assert np.all(bounded[0] <= truth * (1 + 1e-6))
+    assert np.all(truth <= bounded[1] * (1 + 1e-6))
+    assert np.any(bounded[0] < bounded[1])
+
+
+def test_a_device_with_room_factors_all_rows(monkeypatch, torch):
+    X, y = sine(150)
+    truth = KernelRidge(0.1, kernel="rbf", fit_intercept=True).fit(X, y).predict(X[:9] + 0.1, return_std=True)[1]
+    monkeypatch.setattr(_kernel_variance, "EXACT", 100)
+    model = KernelRidge(0.1, kernel="rbf", fit_intercept=True, device=torch.device("cpu")).fit(X, y)
+    lower, upper = model.std_bounds(X[:9] + 0.1)
+    np.testing.assert_array_equal(lower, upper)
+    np.testing.assert_allclose(upper, truth, rtol=1e-6)

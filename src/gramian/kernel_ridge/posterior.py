@@ -169,7 +169,11 @@ class BoundedPosterior:
             self.last = (known, width), both
         return both
 
-    def _bounds(self, X: Any, width: float, exact: bool = False) -> Bounds:
+    def meets(self, X: Any, steps: int, width: float = WIDTH) -> bool:
+        """Whether so many products make the ends for the rows of X meet."""
+        return bool(np.all(self._bounds(X, width, most=steps).width <= width))
+
+    def _bounds(self, X: Any, width: float, exact: bool = False, most: int | None = None) -> Bounds:
         lam = self.lam
         k = np.asarray(KernelOperator(self.kernel, self.points, X, dtype=np.float64, store=False).to_dense())
         own = np.asarray(kernel_diagonal(self.kernel, X), dtype=np.float64)
@@ -191,7 +195,7 @@ class BoundedPosterior:
         active = np.flatnonzero(upper - lower > width * (lam + np.maximum(lower, 0.0)))
         b, p = b[:, active], p[:, active]
         u, r, rz, slips, steps = np.zeros_like(b), b, np.sum(b * p, axis=0), np.zeros(len(active)), 0
-        while len(active) and steps < STEPS:
+        while len(active) and steps < (STEPS if most is None else most):
             Ap, slip = self._multiply(p, u, slips, 0.0 if exact else width * (lam + np.maximum(lower[active], 0.0)))
             curve = np.sum(p * Ap, axis=0)
             step = np.divide(rz, curve, out=np.zeros_like(rz), where=curve > 0)

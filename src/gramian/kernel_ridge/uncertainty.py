@@ -20,16 +20,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 import scipy.sparse as sp
+from array_api_compat import array_namespace
 from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.compute.devices import to_numpy
+from gramian.compute.devices import free_bytes, is_numpy, like, to_numpy
+from gramian.compute.memory import available_memory
 from gramian.inputs.checks import check_choice, check_interval, check_seed, check_targets
 from gramian.inputs.devices import like_input
 from gramian.inputs.kernels import (
     are_objects,
+    dense_matrix,
     is_precomputed,
     kernel_diagonal,
     multiply,
@@ -43,6 +45,7 @@ from gramian.kernel_ridge.posterior import WIDTH, BoundedPosterior, Bounds
 from gramian.kernel_ridge.problem import choose_device, count_points
 from gramian.kernels import Kernel
 from gramian.linear.intervals import by_column, full_conformal, jackknife_plus, split_conformal
+from gramian.linear.systems import cholesky, triangular
 from gramian.operators import KernelOperator, kernel_operator
 from gramian.results import NumericalWarning, Residual, caller_level
 from gramian.sources import memory_budget
@@ -51,7 +54,9 @@ from gramian.spectral.rpcholesky import rp_cholesky
 Array = npt.NDArray[np.float64]
 
 EPS = 2.0**-52
-EXACT = 6000  # rows up to which all of them are used: a factor of 288 MB
+EXACT = 6000  # rows up to which all of them are used at once: a factor of 288 MB
+FACTORED = 20_000  # ... where a few products do not make bounds meet: a factor takes as long as some five more of them
+FEW, LOOKED_AT = 3, 32  # products, and rows of the fit that they are tried with
 SUBSET = 1000  # rows that stand for more, where the solver chose none
 
 
@@ -396,9 +401,11 @@ class KernelPredictions:
     def std_bounds(self, X: Any, width: float = WIDTH) -> Any:
         r"""Bounds from both sides on the standard deviation of a new observation at each row of X, given all rows.
 
-        Up to 6,000 rows both are the exact one. Beyond, they are found by preconditioned conjugate gradients on
-        :math:`K+\lambda I`, for 512 points at once, until the variances are ``width`` apart; where rounding or 100
-        products do not allow that, they are as far apart as they are. Rounding is in them, as errors of random sign.
+        Up to 6,000 rows both are the exact one, and on a device that has room for a factor of K + λI. Beyond, they are
+        found by preconditioned conjugate gradients on :math:`K+\lambda I`, for 512 points at once, until the variances
+        are ``width`` apart; where rounding or 100 products do not allow that, they are as far apart as they are.
+        Rounding is in them, as errors of random sign. Where three products do not make them meet, up to 20,000 rows are
+        factored as well.
 
         Parameters
         ----------
@@ -447,7 +454,7 @@ class KernelPredictions:
         if with_bound and self._landmark_fit is not None:
             width = size
         elif with_std:
-            width = min(size, max(EXACT, 0 if self._subset is None else len(self._subset)))
+            width = min(size, max(FACTORED, 0 if self._subset is None else len(self._subset)))
         n = count_points(points)
         step = max(1, memory_budget() // 4 // (8 * width)) if width else max(1, n)
         for start in range(0, n, step):
@@ -507,20 +514,22 @@ class KernelPredictions:
         high = low.copy()
         known: dict[Any, Any] = self.__dict__.setdefault("_posteriors", {})
         rows = self.X_fit_ if self._support is None else take_points(self.X_fit_, self._support)
-        whole = count_points(rows) > EXACT and count_points(rows) == self._rows and not subset
+        n = count_points(rows)
+        whole = n > EXACT and n == self._rows and not subset
+        device = choose_device(self.device, points, rows, [self.kernel_]) if whole else None
         found: dict[float, Bounds] = {}
         for j in np.flatnonzero(self._lam > 0):
             lam = float(self._lam[j])
             key: Any = (lam, "whole") if whole else lam
             seed = check_seed(self.random_state)
             if key not in known and whole:
-                known[key] = BoundedPosterior(self.kernel_, rows, self._fit_weights, lam, self._intercept, seed)
+                known[key] = _open_posterior(self.kernel_, rows, self._fit_weights, lam, self._intercept, seed, device)
             elif key not in known:
                 known[key] = Posterior.of(
                     self.kernel_, rows, self._fit_weights, lam, self._intercept, self._subset, seed
                 )
             if lam not in found:
-                if whole:
+                if isinstance(known[key], BoundedPosterior):
                     found[lam] = known[key].bounds(points, width)
                 else:
                     variance = known[key].variance(points)
@@ -548,19 +557,22 @@ class Posterior:
     ----------
     kernel, points : Kernel, array or list
         k, and the rows S.
-    factor : ndarray of shape (m, m)
-        Lower triangular L with LLᵀ = A.
+    factor : array of shape (m, m)
+        Lower triangular L with LLᵀ = A, where it was made.
     ones : ndarray of shape (m,) or None
         L⁻¹1, where there is an intercept.
     lam : float
         λ > 0.
+    device : torch.device or None
+        Where k is evaluated; None is NumPy on the CPU.
     """
 
     kernel: Kernel
     points: Any
-    factor: Array
+    factor: Any
     ones: Array | None
     lam: float
+    device: Any = None
 
     @classmethod
     def of(
@@ -572,23 +584,60 @@ class Posterior:
                 K = KernelOperator(kernel, points, store=False)
                 subset = rp_cholesky(K.diagonal(), K.columns, SUBSET, seed=seed).indices
             points, w = take_points(points, subset), None if w is None else w[subset]
-        A = np.asarray(KernelOperator(kernel, points, dtype=np.float64, store=False).to_dense(), dtype=np.float64)
-        A[np.diag_indices_from(A)] += lam if w is None else lam / w
+        return cls.of_all(kernel, points, w, lam, intercept)
+
+    @classmethod
+    def of_all(
+        cls, kernel: Kernel, points: Any, w: Array | None, lam: float, intercept: bool, device: Any = None
+    ) -> Posterior:
+        """Factor A of all the rows, where the kernel is evaluated."""
+        A = dense_matrix(kernel_operator(kernel, points, dtype=np.float64, store=False, device=device))
+        n = A.shape[0]
+        i = np.arange(n) if is_numpy(A) else array_namespace(A).arange(n, device=A.device)
+        A[i, i] += lam if w is None else like(A, lam / w)
         try:
-            L = scipy.linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+            L = cholesky(A)
         except np.linalg.LinAlgError:
             raise ValueError(
                 f"K + λI is singular to rounding at alpha={lam:g}, so there is no predictive variance. Use a larger "
                 "alpha, or columns that are centred and scaled."
             ) from None
-        ones = scipy.linalg.solve_triangular(L, np.ones(len(L)), lower=True) if intercept else None
-        return cls(kernel, points, L, ones, lam)
+        ones = triangular(L, np.ones((n, 1)))[:, 0] if intercept else None
+        return cls(kernel, points, L, ones, lam, device)
 
     def variance(self, X: Any) -> Array:
         """Var(f(x) + b)/s of the rows of X."""
-        k = np.asarray(KernelOperator(self.kernel, X, self.points, dtype=np.float64, store=False).to_dense())
-        Z = scipy.linalg.solve_triangular(self.factor, k.T, lower=True, check_finite=False)
-        left = np.maximum(kernel_diagonal(self.kernel, X) - np.einsum("ij,ij->j", Z, Z), 0.0)
+        A = kernel_operator(self.kernel, X, self.points, dtype=np.float64, store=False, device=self.device)
+        Z = triangular(self.factor, dense_matrix(A).T)
+        left = np.maximum(kernel_diagonal(self.kernel, X) - to_numpy((Z * Z).sum(0), float), 0.0)
         if self.ones is not None:
-            left += (1.0 - self.ones @ Z) ** 2 / (self.ones @ self.ones)
+            left += (1.0 - to_numpy(like(Z, self.ones) @ Z, float)) ** 2 / (self.ones @ self.ones)
         return np.asarray(left / self.lam)
+
+
+def _open_posterior(
+    kernel: Kernel, rows: Any, w: Array | None, lam: float, intercept: bool, seed: int, device: Any
+) -> BoundedPosterior | Posterior:
+    """Bounds given all rows; the exact variance on a device that has room for a factor, or where bounds do not meet.
+
+    Whether they do is tried with some rows of the fit and a few products.
+    """
+    n = count_points(rows)
+    nbytes = 8.0 * n * n
+    small = n <= FACTORED and nbytes <= 0.4 * available_memory()
+    if device is not None and 3 * nbytes <= free_bytes(device) and (device.type != "cpu" or small):
+        return Posterior.of_all(kernel, rows, w, lam, intercept, device)
+    bounded: BoundedPosterior | None = None
+    try:
+        bounded = BoundedPosterior(kernel, rows, w, lam, intercept, seed)
+        if not small or bounded.meets(take_points(rows, np.arange(0, n, max(1, n // LOOKED_AT))), FEW):
+            return bounded
+    except ValueError:  # λ below what rounding leaves of K
+        if not small:
+            raise
+    try:
+        return Posterior.of_all(kernel, rows, w, lam, intercept)
+    except ValueError:
+        if bounded is None:
+            raise
+        return bounded
