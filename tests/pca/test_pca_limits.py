@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import gramian
 from gramian import PCA
 from gramian.operators import Data
+from gramian.results import NumericalWarning
 from gramian.spectral import Auto, Dense, Krylov, Power, Randomized
 
 
@@ -251,3 +252,13 @@ def test_configurations_far_from_zero_are_compared_as_near_it(offset):
     found, expected = (gramian.analysis.rv_coefficient(M[:, :2], M[:, 2:]) for M in (far, X))
     assert found.rv == pytest.approx(expected.rv, rel=1e-9)
     assert found.p_value == pytest.approx(expected.p_value, rel=1e-6)
+
+
+def test_directions_of_rows_that_are_all_equal_are_refused_before_they_are_made(monkeypatch):
+    same = np.broadcast_to(np.float32(1.5), (3000, 3000))
+    monkeypatch.setattr("gramian.compute.devices.available_memory", lambda: 2**26)
+    monkeypatch.setattr("gramian.compute.devices.ALWAYS_TRIED", 2**20)
+    with pytest.raises(MemoryError, match=r"3000 directions of 3000 columns would take 68.7 MiB, and 64.0 MiB"):
+        PCA(svd_solver="full").fit(same)
+    with pytest.warns(NumericalWarning, match="All rows are equal"):
+        assert PCA(2).fit(same).components_.shape == (2, 3000)

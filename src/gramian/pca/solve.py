@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from array_api_compat import is_numpy_namespace
 
-from gramian.compute.devices import like, to_numpy
+from gramian.compute.devices import like, refuse_beyond_device, to_numpy
 from gramian.compute.rowspace import RowSpace
 from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_seed
@@ -128,6 +128,8 @@ def solve_constant(source: Source, k: int | None) -> Spectrum:
     refuse_non_finite(source)
     n, p = source.shape
     k = min(n, p) if k is None else max(1, min(k, n, p))
+    remedy = ("Ask for a few components with ", ("n_components", None), ".")
+    refuse_beyond_device(8 * p * k, None, f"The {k} directions of {p} columns", remedy)
     zero = np.zeros(k)
     certificate = SpectralCertificate("none needed", "all rows are equal", 1, zero, zero, 0.0, 0.0, tolerance=1e-12)
     return Spectrum(zero, like(source, np.eye(p, k)), None, certificate)
