@@ -148,13 +148,22 @@ def test_refusals() -> None:
         ({"noise": -2.0}, "noise"),
         ({"init_params": "magic"}, "init_params"),
         ({"tol": -1.0}, "tol"),
+        ({"degrees_of_freedom": [3.0, 4.0]}, "degrees_of_freedom must be 'own', 'common', a positive number or None"),
+        ({"noise": None}, "noise must be True, False or a positive volume"),
+        ({"noise": "yes"}, "noise must be"),
+        ({"tol": "small"}, "tol must be a number"),
     ):
         with pytest.raises(ValueError, match=message):
             RobustMixture(**bad).fit(TWO)
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match=r"NaN: the first is in row \d+, column ., .*fit GaussianMixture"):
         RobustMixture().fit(np.where(TWO > 9, np.nan, TWO))
-    with pytest.raises(ValueError, match="no volume"):
+    with pytest.raises(ValueError, match=r"no volume: column 2 is constant\."):
         RobustMixture(noise=True).fit(TWO * [1.0, 0.0])
+    with pytest.raises(ValueError, match=r"no volume: columns 1, 2 are constant\."):
+        RobustMixture(noise=True).fit(TWO * [0.0, 0.0])
+    with pytest.warns(NumericalWarning, match="has collapsed") as said:
+        RobustMixture(4).fit(TWO[:10])
+    assert not any("prior" in str(one.message) for one in said)
     with pytest.warns(ConvergenceWarning, match="Raise max_iter=1"):
         RobustMixture(2, max_iter=1).fit(TWO)
 

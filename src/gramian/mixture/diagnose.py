@@ -22,6 +22,7 @@ AT_FLOOR = 1.5  # times the floor: a variance below this is held by it
 EMPTY = 1e-6  # of the total weight
 ROUNDING = 1e-6  # of a number of rows
 NEAR = 0.05  # standard deviations between means of components that count as the same
+A_PRIOR = ", or use a prior"  # the remedy that only some mixtures have
 SAME = 1e-4  # standard deviations, or of the variance, between components that are one
 LEVEL = 1e-2  # units of log-likelihood between optima that count as the same
 
@@ -97,7 +98,7 @@ def diagnose(
             int(k),
             "spurious",
             f"component {k + 1} holds {stats.counts[k]:.3g} rows, and a covariance of its own takes {least}: its "
-            "likelihood is that of chance; fit fewer components, a model with shared covariances, or use a prior",
+            f"likelihood is that of chance; fit fewer components, a model with shared covariances{A_PRIOR}",
         )
         for k in np.flatnonzero(spurious)
     ]
@@ -116,7 +117,7 @@ def diagnose(
             message = (
                 f"component {k + 1} has collapsed (it holds {rows} row{'s' * (rows != '1')}{where}): only the floor "
                 "keeps its variance from 0, where the likelihood is unbounded; fit fewer components, a model with "
-                "shared covariances, or use a prior, or start elsewhere"
+                f"shared covariances{A_PRIOR}, or start elsewhere"
             )
         found.append(Diagnosis(int(k), "empty" if empty[k] else "collapsed", message))
     return tuple(found)

@@ -30,8 +30,8 @@ from gramian.compute.devices import like, to_numpy
 from gramian.compute.threads import quiet_blas
 from gramian.inputs.checks import check_choice, check_integer, check_weights
 from gramian.inputs.devices import store_like
-from gramian.inputs.opening import refuse_non_finite
-from gramian.mixture.diagnose import SAME, Diagnosis, describe_coincident, diagnose, find_coincident
+from gramian.inputs.opening import MissingValuesError, refuse_non_finite
+from gramian.mixture.diagnose import A_PRIOR, SAME, Diagnosis, describe_coincident, diagnose, find_coincident
 from gramian.mixture.em import Maximiser, MixtureAscent, MixtureIterate, step_length
 from gramian.mixture.estimator import STARTS, MixtureAnswers, make_random_state
 from gramian.mixture.models import maximise_above, resolve_model
@@ -48,6 +48,7 @@ FIRST_TAIL = 10.0
 NEIGHBOURS = 10  # whose distance tells dense rows from sparse ones
 SAMPLE = 2000  # rows among which neighbours are looked for
 SPARSE = (0.0, 0.05, 0.2, 0.5)  # shares of the rows that starts leave out or give to the noise
+SHOWN = 5  # columns that a message names
 SHORT, FOLLOWED = 25, 2  # steps from each start; starts that are followed to their ends
 
 
@@ -417,13 +418,14 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
             check_integer(name, getattr(self, name), fewest)
         check_choice("init_params", self.init_params, STARTS)
         nu = self.degrees_of_freedom
-        if isinstance(nu, str):
-            check_choice("degrees_of_freedom", nu, ("own", "common"))
-        elif nu is not None and (isinstance(nu, bool) or not 0.0 < nu <= math.inf):
+        named = isinstance(nu, str) and nu in ("own", "common")
+        if not (nu is None or named or (_is_number(nu) and 0.0 < nu <= math.inf)):
             raise ValueError(f"degrees_of_freedom must be 'own', 'common', a positive number or None, got {nu!r}.")
-        if not isinstance(self.noise, (bool, np.bool_)) and not 0.0 < self.noise < math.inf:
+        if not isinstance(self.noise, (bool, np.bool_)) and not (
+            _is_number(self.noise) and 0.0 < self.noise < math.inf
+        ):
             raise ValueError(f"noise must be True, False or a positive volume, got {self.noise!r}.")
-        if not 0.0 <= self.tol < math.inf:
+        if not (_is_number(self.tol) and 0.0 <= self.tol < math.inf):
             raise ValueError(f"tol must be a number of at least 0, got {self.tol!r}.")
         source = self._open_rows(X, reset=True)
         n, d = source.shape
@@ -439,7 +441,13 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
                 sides: Array = np.full(1, np.nan) if self._box is None else self._box[2] - self._box[1]
                 log_volume = float(np.log(sides).sum()) if np.all(sides > 0) else math.nan
             if not (math.isfinite(log_volume) or self.noise is False):
-                raise ValueError("The data have no volume: a column is constant. Leave it out, or give noise=V.")
+                still = np.flatnonzero(~(data.variances > 0)) + 1
+                which = ", ".join(map(str, still[:SHOWN])) + ", …" * (len(still) > SHOWN)
+                what = f"column{'s' * (len(still) > 1)} {which} {'are' if len(still) > 1 else 'is'} constant"
+                raise ValueError(
+                    f"The data have no volume: {what if len(still) else 'a column follows from others'}. Leave it out, "
+                    "or give the volume of the noise as a number (noise=V)."
+                )
             rows, prior = HeavyRows(data), Prior.floor(data)
             step = HeavyMaximiser(letters, prior, nu if isinstance(nu, str) else None)
             tail = FIRST_TAIL if isinstance(nu, str) else math.inf if nu is None else float(nu)
@@ -467,7 +475,15 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
     def _open_rows(self, X: Any, *, reset: bool = False) -> Source:
         """The Source of X, which must be dense and complete."""
         source = super()._open_rows(X, reset=reset)
-        refuse_non_finite(source)
+        try:
+            refuse_non_finite(source)
+        except MissingValuesError as error:
+            where = str(error).partition(" Here complete rows")[0]
+            raise MissingValuesError(
+                f"{where} RobustMixture takes complete rows: remove such rows, or fit GaussianMixture, which takes "
+                "missing cells into the likelihood.",
+                missing=True,
+            ) from None
         return source
 
     def _find_starts(self, data: MixtureRows, letters: str, tail: float, log_volume: float) -> list[HeavyMixture]:
@@ -633,10 +649,14 @@ class RobustMixture(MixtureAnswers, DensityMixin, BaseEstimator):
 def _diagnose_heavy(mixture: Mixture, stats: Any, prior: Prior, data: MixtureRows) -> tuple[Diagnosis, ...]:
     """What is wrong with components; whether columns are the reason all rows tell, as far ones count little here."""
     found = diagnose(mixture, stats, prior)
-    if all(item.kind != "collapsed" for item in found):
-        return found
-    one = np.zeros(data.source.shape[0], dtype=np.intp)
-    return diagnose(mixture, stats, prior, data.assign(one, 1, "VVI" if mixture.diagonal else "VVV"))
+    if any(item.kind == "collapsed" for item in found):
+        one = np.zeros(data.source.shape[0], dtype=np.intp)
+        found = diagnose(mixture, stats, prior, data.assign(one, 1, "VVI" if mixture.diagonal else "VVV"))
+    return tuple(replace(item, message=item.message.replace(A_PRIOR, "")) for item in found)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def _rank(end: tuple[Any, ...]) -> tuple[bool, float]:
