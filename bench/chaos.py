@@ -1,9 +1,10 @@
 """Fits while workers, and the process that asked for the fit, are killed at random moments: ``python -m bench.chaos``.
 
 Workers die by ``os._exit`` inside a task, before or after its work, of a Dask worker or of a process of joblib; and by
-``distributed.chaos.KillWorker``, which exits, crashes or closes a worker after a random time, whatever it is doing. The
-driver is ended by SIGKILL at a random moment of its fit, and run again, until it ends well; the fit keeps
-its passes in a checkpoint. Every result is compared with that of a fit that nothing happened to, bit by bit.
+``distributed.chaos.KillWorker``, which exits, crashes or closes a worker after a random time, whatever it is doing,
+also while it starts. The driver is ended by SIGKILL at a random moment of its fit, and run again, until it ends well;
+the fit keeps its passes in a checkpoint. Last, nothing is killed (``--only quiet``): every fit by threads, processes,
+and clusters of several sizes. Every result is compared with that of a fit that nothing happened to, bit by bit.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from threadpoolctl import threadpool_limits
 
 import gramian
 from bench.machine import describe
 from gramian.analysis import bootstrap, cross_validate_rank
-from gramian.compute.executor import Dask, Executor, Processes, cluster, describe_use
+from gramian.compute.executor import HERE, ClusterError, Dask, Executor, Processes, cluster, describe_use
 from gramian.compute.genotypes import pack
 from gramian.sources import write_parquet
 
@@ -37,6 +39,8 @@ ROOT = Path(__file__).parents[1]
 MEMORY = 0.25  # MiB of working memory: many small blocks
 OUT = "out"
 SHARE = 0.01  # of the tasks end their worker
+LIFE = 15.0  # seconds that KillWorker lets a worker live, in the mean
+PATIENCE = 600.0  # seconds without a worker: on a busy machine they start slowly
 PARTS = ("drivers", "workers", "quiet")
 HEAD = """\
 # Killed at random moments
@@ -57,6 +61,16 @@ class Files:
     counts: str
     people: str
     target: np.ndarray[Any, Any]
+
+    @property
+    def few(self) -> Any:
+        """The target of the small table."""
+        return self.target[:1500]
+
+    @property
+    def classes(self) -> Any:
+        """Two classes."""
+        return (self.target > np.median(self.target)).astype(int)
 
 
 def write_files(folder: Path) -> Files:
@@ -89,23 +103,49 @@ def _recipe(source: str) -> Any:
     return gramian.open(source).normalise(1e4).log1p().select_columns(range(0, 60, 2))
 
 
+def _decompose_by_landmarks(files: Files) -> Any:
+    model = gramian.KernelPCA(2, kernel="rbf", eigen_solver="nystrom", n_landmarks=60, random_state=0)
+    return model.fit(files.small).transform(files.small)
+
+
 FITS: dict[str, Fit] = {
     "PCA, Gram matrix": lambda f: gramian.PCA(3).fit(f.table).components_,
     "PCA, Parquet in parts": lambda f: gramian.PCA(3, scale=True).fit(f.parts).components_,
     "PCA, Krylov": lambda f: gramian.PCA(3, svd_solver="krylov").fit(f.table).components_,
     "PCA, counts": lambda f: gramian.PCA(3, scale=True).fit(_recipe(f.counts)).components_,
+    "PCA, scores": lambda f: gramian.PCA(3).fit(f.table).transform(f.table),
+    "PCA, missing cells": lambda f: gramian.PCA(2).fit(f.holes).components_,
+    "TruncatedSVD": lambda f: gramian.TruncatedSVD(2).fit(f.table).components_,
+    "FactorAnalysis": lambda f: gramian.FactorAnalysis(2).fit(f.table).components_,
+    "Ridge": lambda f: gramian.Ridge(2.0).fit(f.table, f.target).coef_,
     "Ridge, least squares": lambda f: gramian.Ridge(2.0, solver="lsqr").fit(f.table, f.target).coef_,
     "RidgeCV": lambda f: gramian.RidgeCV().fit(f.table, f.target).coef_,
+    "RidgeClassifier": lambda f: gramian.RidgeClassifier().fit(f.table, f.classes).coef_,
     "GaussianMixture": lambda f: (
         gramian.GaussianMixture(2, max_iter=5, tol=10.0, init_params="kmeans", random_state=0).fit(f.table).means_
+    ),
+    "BayesianGaussianMixture": lambda f: (
+        gramian.BayesianGaussianMixture(2, max_iter=5, tol=10.0, random_state=0).fit(f.table).means_
+    ),
+    "RobustMixture": lambda f: gramian.RobustMixture(2, max_iter=5, tol=10.0, random_state=0).fit(f.small).means_,
+    "MixtureDiscriminant": lambda f: (
+        gramian.MixtureDiscriminant(1, covariance_types=["full"]).fit(f.table, f.classes).predict_proba(f.table)
     ),
     "KernelPCA": lambda f: (
         gramian.KernelPCA(2, kernel="rbf", eigen_solver="krylov", tol=1e-3).fit(f.small).eigenvectors_
     ),
-    "KernelRidge": lambda f: (
-        gramian.KernelRidge(kernel="rbf", solver="cg", tol=1e-3).fit(f.small, f.target[:1500]).dual_coef_
+    "KernelPCA, landmarks": _decompose_by_landmarks,
+    "KernelRidge": lambda f: gramian.KernelRidge(kernel="rbf", solver="cg", tol=1e-3).fit(f.small, f.few).dual_coef_,
+    "KernelRidge, landmarks": lambda f: (
+        gramian.KernelRidge(kernel="rbf", solver="landmarks", n_landmarks=60, random_state=0)
+        .fit(f.small, f.few)
+        .predict(f.small)
+    ),
+    "KernelRidgeClassifier": lambda f: (
+        gramian.KernelRidgeClassifier(kernel="rbf", solver="cg", tol=1e-3).fit(f.small, f.classes[:1500]).dual_coef_
     ),
     "GenotypePCA": lambda f: gramian.GenotypePCA(2, solver="krylov").fit(f.people).components_,
+    "GenotypePCA, all pairs": lambda f: gramian.GenotypePCA(2, solver="exact").fit(f.people).eigenvectors_,
     "bootstrap": lambda f: (
         bootstrap(gramian.PCA(2).fit(f.small), f.small, n_replicates=40, scores=False).components.error
     ),
@@ -114,10 +154,20 @@ FITS: dict[str, Fit] = {
 
 # Fits that are resumed: what iterates, and those that make one pass. The last writes a folder of results.
 RESUMED: dict[str, Fit] = {
-    **{name: FITS[name] for name in FITS if name not in ("bootstrap", "cross-validation", "RidgeCV", "PCA, counts")},
-    "GaussianMixture, missing cells": lambda f: gramian.GaussianMixture(2, random_state=0).fit(f.holes).means_,
-    "PCA, missing cells": lambda f: gramian.PCA(2).fit(f.holes).components_,
+    name: FITS[name]
+    for name in (
+        "PCA, Gram matrix",
+        "PCA, Parquet in parts",
+        "PCA, Krylov",
+        "Ridge, least squares",
+        "GaussianMixture",
+        "KernelPCA",
+        "KernelRidge",
+        "GenotypePCA",
+        "PCA, missing cells",
+    )
 }
+RESUMED["GaussianMixture, missing cells"] = lambda f: gramian.GaussianMixture(2, random_state=0).fit(f.holes).means_
 
 
 @dataclass
@@ -163,7 +213,7 @@ class MortalDask(Dask):
     """A Dask cluster whose tasks end their worker now and then."""
 
     def __init__(self, client: Any, share: float, folder: Path) -> None:
-        super().__init__(client)
+        super().__init__(client, PATIENCE)
         self.share, self.folder = share, str(folder)
 
     def map(self, task: Any, items: Sequence[Any]) -> Iterator[Any]:
@@ -198,7 +248,7 @@ def kill_tasks(files: Files, answers: dict[str, Any], kills: int, where: Any, sh
     count, names = Count(), list(FITS)
     folder = Path(tempfile.mkdtemp(prefix="gramian-chaos-"))
     try:
-        while (count.kills if count.fits else -1) < kills:
+        while (count.kills if count.fits else -1) < kills and len(count.wrong) < 3:
             name = names[count.fits % len(names)]
             _fit_and_check(count, name, files, answers, where(share, folder))
             count.kills = len(list(folder.iterdir()))
@@ -208,31 +258,63 @@ def kill_tasks(files: Files, answers: dict[str, Any], kills: int, where: Any, sh
 
 
 def _fit_and_check(count: Count, name: str, files: Files, answers: dict[str, Any], executor: Executor) -> None:
-    with cluster(executor), config_context(working_memory=MEMORY):
-        count.check(name, FITS[name](files), answers[name])
+    with cluster(executor, patience=PATIENCE), config_context(working_memory=MEMORY):
+        try:
+            found = FITS[name](files)
+        except ClusterError as error:
+            count.wrong.append(f"{name}: {error}")
+            return
+        count.check(name, found, answers[name])
+        if executor is not HERE and not describe_use():
+            count.wrong.append(f"{name}: made here, not by {executor.describe()}")
         told = describe_use().rpartition(", ")[2]
         count.done_again += int(told.split()[0]) if "done again" in told else 0
 
 
-def kill_workers(files: Files, answers: dict[str, Any], kills: int, client: Any, mode: str, delay: float) -> Count:
-    """Fit after fit while Dask's KillWorker ends workers whatever they are doing, until so many have ended."""
+def kill_workers(files: Files, answers: dict[str, Any], kills: int, mode: str, life: float) -> Count:
+    """Fit after fit while Dask's KillWorker ends workers whatever they are doing, until it has ended so many."""
     from distributed.chaos import KillWorker
 
-    count, names, begun = Count(), list(FITS), time.time()
-    client.register_plugin(KillWorker(f"{1000 * delay:.0f} ms", mode), name="chaos")
+    count, names = Count(), list(FITS)
+    folder = Path(tempfile.mkdtemp(prefix="gramian-chaos-"))
+
+    class CountedKill(KillWorker):
+        """KillWorker that leaves a file for each worker that it ends."""
+
+        def mark(self) -> None:
+            (folder / f"{time.time_ns()}-{os.getpid()}").touch()
+
+        def graceful(self) -> None:
+            self.mark()
+            super().graceful()
+
+        def sys_exit(self) -> None:
+            self.mark()
+            super().sys_exit()
+
+        def segfault(self) -> None:
+            self.mark()
+            super().segfault()
+
     try:
-        while (count.kills if count.fits else -1) < kills:
-            _fit_and_check(count, names[count.fits % len(names)], files, answers, Dask(client))
-            count.kills = client.run_on_scheduler(_count_removals, since=begun)
+        with local_workers() as client:
+            client.register_plugin(CountedKill(f"{1000 * life:.0f} ms", mode), name="chaos")
+            while (count.kills if count.fits else -1) < kills and len(count.wrong) < 3:
+                _fit_and_check(count, names[count.fits % len(names)], files, answers, Dask(client, PATIENCE))
+                count.kills = len(list(folder.iterdir()))
+            client.unregister_worker_plugin("chaos")
     finally:
-        client.unregister_worker_plugin("chaos")
-        client.restart()
+        shutil.rmtree(folder)
     return count
 
 
 def compare_executors(files: Files, answers: dict[str, Any]) -> dict[str, Count]:
-    """Every fit on Dask clusters of one, two and four workers, each a process, and by processes of joblib."""
-    counts = {}
+    """Every fit by threads here, on Dask clusters of one, two and four workers, each a process, and by processes."""
+    counts = {f"{threads} threads": Count() for threads in (1, 2)}
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            for name in FITS:
+                _fit_and_check(counts[f"{threads} threads"], name, files, answers, HERE)
     for workers in (1, 2, 4):
         with local_workers(workers) as client:
             counts[f"Dask, {workers} workers"] = count = Count()
@@ -242,11 +324,6 @@ def compare_executors(files: Files, answers: dict[str, Any]) -> dict[str, Count]
         for name in FITS:
             _fit_and_check(count, name, files, answers, Processes(workers))
     return counts
-
-
-def _count_removals(dask_scheduler: Any, since: float) -> int:
-    events = dask_scheduler.get_events("all")
-    return sum(when >= since and isinstance(e, dict) and e.get("action") == "remove-worker" for when, e in events)
 
 
 @contextmanager
@@ -399,6 +476,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100, help="of workers, and as many of drivers")
     parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated")
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which drivers are killed")
+    parser.add_argument("--life", type=float, default=LIFE, help="seconds that KillWorker lets a worker live")
     parser.add_argument("--out", type=Path, help="file for the report")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -424,10 +502,11 @@ def main() -> None:
                 workers["`os._exit` in tasks, 2 Dask workers"] = kill_tasks(
                     files, answers, 2 * part, lambda share, folder: MortalDask(client, share, folder), SHARE
                 )
-                for mode in ("sys.exit", "segfault", "graceful"):
-                    kind = f"`KillWorker`, {mode}, after 8 s in the mean, 2 Dask workers"
-                    workers[kind] = kill_workers(files, answers, max(1, part * 2 // 3), client, mode, 8.0)
-                    print(kind, workers[kind], flush=True)
+            print(workers, flush=True)
+            for mode in ("sys.exit", "segfault", "graceful"):
+                kind = f"`KillWorker`, {mode}, after {options.life:g} s in the mean, 2 Dask workers"
+                workers[kind] = kill_workers(files, answers, 1 + part * 2 // 3, mode, options.life)
+                print(kind, workers[kind], flush=True)
             workers["`os._exit` in tasks, 2 processes"] = kill_tasks(
                 files, answers, part, lambda share, folder: MortalProcesses(2, share, folder), SHARE
             )

@@ -285,6 +285,16 @@ def test_a_task_that_was_with_workers_that_ended_for_another_is_not_blamed(table
         list(executor.map(Square(), [0, 1, 2]))
 
 
+def test_dask_knows_how_large_results_are(client: Any) -> None:
+    with cluster(client) as executor:
+        results = executor.map(np.ones, [30_000])
+        next(results)
+        held = client.run_on_scheduler(
+            lambda dask_scheduler: sum(t.get_nbytes() for t in dask_scheduler.tasks.values())
+        )
+    assert held >= 240_000
+
+
 class Square:
     def __call__(self, item: int) -> int:
         return item * item

@@ -509,6 +509,10 @@ class _Sealed:
     def open(self) -> Any:
         return pickle.loads(self.data)
 
+    def __sizeof__(self) -> int:
+        """What Dask counts against a worker's memory, and weighs before it sends it to another."""
+        return object.__sizeof__(self) + len(self.data)
+
 
 class _Constant:
     """Something to be kept on the cluster as it is: a function of nothing that returns itself, and holds a value."""
