@@ -215,7 +215,7 @@ def main(argv: list[str] | None = None) -> int:
     made.add_argument("--data", type=Path, required=True, help="folder with one folder for each set")
     made.add_argument("--only", action="append", choices=SETS)
     made.add_argument("--solver", action="append", choices=list(SOLVERS))
-    made.add_argument("--splits", type=int, default=10, help="the first splits, at most ten")
+    made.add_argument("--splits", type=int, default=10, help="the first splits, at most ten; 0 shows what was found")
     made.add_argument("--rows", type=int, help="the first rows alone, to try the program")
     made.add_argument("--lines", type=Path, default=ROOT / "bench" / ".cache" / "uci.jsonl")
     made.add_argument("--workers", type=int, default=0)

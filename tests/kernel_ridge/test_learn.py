@@ -250,12 +250,12 @@ def test_no_steps_follow_an_estimate_that_is_too_rough(monkeypatch):
     assert model.learned_.rows == 100
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-def test_noise_is_that_under_which_rows_left_out_are_most_likely(intercept):
+@pytest.mark.parametrize(("learn", "intercept"), [("loo", False), ("loo", True), ("marginal_likelihood", True)])
+def test_noise_is_that_under_which_rows_left_out_are_most_likely(learn, intercept):
     X, y = relevant(40, 0)
     w = np.random.default_rng(1).integers(1, 3, 40)
     often = np.repeat(np.arange(40), w)
-    model = KernelRidgeCV(learn="loo", fit_intercept=intercept).fit(X, y, w)
+    model = KernelRidgeCV(learn=learn, fit_intercept=intercept).fit(X, y, w)
     total = 0.0
     for i in range(len(often)):
         rest = np.delete(often, i)
@@ -264,7 +264,4 @@ def test_noise_is_that_under_which_rows_left_out_are_most_likely(intercept):
         total += float((y[often[i]] - f[0]) ** 2 / (std[0] ** 2 / part.noise_variance_))
     assert model.noise_variance_ == pytest.approx(total / len(often), rel=1e-5)
     plain = gramian.KernelRidge(model.alpha_, kernel=model.kernel_, fit_intercept=intercept).fit(X, y, w)
-    likely = KernelRidgeCV(learn="marginal_likelihood", fit_intercept=intercept).fit(X, y, w)
-    as_it_is = gramian.KernelRidge(likely.alpha_, kernel=likely.kernel_, fit_intercept=intercept).fit(X, y, w)
-    assert likely.noise_variance_ == pytest.approx(as_it_is.noise_variance_, rel=1e-6)
     assert model.noise_variance_ != pytest.approx(plain.noise_variance_, rel=1e-3)

@@ -449,9 +449,9 @@ class KernelRidgeCV(KernelRidge):
     leave_one_out_error_ : float or ndarray of shape (t,) or None
         Root of the mean squared error of rows left out, weighted, at the pair chosen; None by "cg".
     noise_variance_ : float or ndarray of shape (t,)
-        As in :class:`KernelRidge`. Of a kernel learned by "loo" or "gcv" and a decomposition that under which rows left
-        out are most likely, Σ e_i²/(1 + v_i)/N with v_i their variance over that of the noise: many numbers that were
-        fitted to the same rows leave too little of what is most likely for these.
+        As in :class:`KernelRidge`. Of a kernel learned and a decomposition that under which rows left out are most
+        likely, Σ e_i²/(1 + v_i)/N with v_i their variance over that of the noise: many numbers that were fitted to the
+        same rows leave too little of what is most likely for these.
     dual_coef_, intercept_, X_fit_, training_error_, r2_, solver_, n_iter_, certificate_
         As in :class:`KernelRidge`. The certificate notes where λ is at an end of what was tried; ``n_iter_`` is 1 of a
         decomposition.
@@ -597,7 +597,7 @@ class KernelRidgeCV(KernelRidge):
             loo = path.loo[choice.index, np.arange(len(lam))] * (problem.count / problem.mass)
             self.leave_one_out_error_ = float(np.sqrt(loo[0])) if self._vector else np.sqrt(loo)
         self._fit_chosen(choice, every, kept, rule)
-        if self.learn in ("loo", "gcv") and choice.solution is not None and not labels:
+        if self.learn is not None and choice.solution is not None and not labels:
             # e_i² over its variance s/(λC_ii), with e_i = α_i/C_ii
             alpha = choice.problem.dual(choice.solution.beta)
             noise = lam * np.maximum(np.sum(alpha * choice.left_out, axis=0), 0.0) / problem.count
