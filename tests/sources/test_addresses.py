@@ -18,6 +18,7 @@ from gramian.compute.executor import cluster
 from gramian.sources import read_table
 from gramian.sources.addresses import Address, FetchedSource
 from gramian.sources.errors import SourceError
+from gramian.sources.files import checksum
 from gramian.sources.parts import PartsSource
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed (gramian[remote])")
@@ -88,6 +89,9 @@ def test_zarr_arrays_are_read_chunk_by_chunk(place: str, X: Any, tmp_path: Path)
         source = gramian.open(f"{place}/x.zarr")
         assert not source.resident
         np.testing.assert_array_equal(source.to_array(), X)
+    run = CliRunner().invoke(main, ["pca", f"{place}/x.zarr", "-k", "2", "--json"])
+    assert run.exit_code == 0, run.output
+    assert f'"{checksum(tmp_path / "own.zarr")}"' in run.stdout
 
 
 def test_other_files_are_fetched_and_copies_removed(place: str, X: Any, tmp_path: Path) -> None:

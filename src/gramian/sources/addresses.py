@@ -90,6 +90,14 @@ class Address(os.PathLike[str]):
             path.removeprefix(name).lstrip("/"): system.unstrip_protocol(path) for path in sorted(system.find(name))
         }
 
+    def rglob(self, pattern: str) -> Iterator[Address]:
+        """Yield the files below whose names match."""
+        yield from (self / name for name in self.list_files() if PurePosixPath(name).match(pattern))
+
+    def relative_to(self, folder: Address) -> PurePosixPath:
+        """Return its name from a folder above on."""
+        return self._path.relative_to(folder._path)
+
     def fetch(self, folder: str | os.PathLike[str]) -> Path:
         """Copy the file, and those that belong to it, into a folder of this machine; return where it is."""
         system, name = self.find()

@@ -227,7 +227,7 @@ def checksum(path: Path) -> str:
     'ba7816bf8f01cfea'
     """
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
+        files = sorted((file for file in path.rglob("*") if file.is_file()), key=lambda file: file.relative_to(path))
         return checksum_of_files(files, path)
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
