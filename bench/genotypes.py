@@ -5,6 +5,9 @@
 process. The agreement is the smallest |cos| between the components that stand out of the noise and those of our exact
 mode. Programs that are not installed are left out and named.
 
+With ``--tolerances`` the same table is made of ``GenotypePCA`` at tolerances of 1e-4, 1e-5 and 1e-6 beside
+``plink2 --pca approx``, with the processor seconds of each.
+
 With ``--cohort 3192x500568`` (people × SNPs of three populations, neighbours correlated, 1 % missing) the steps before
 the components are measured instead: pruning, kinship of all pairs, and ``gramian pca --auto`` from the file to its
 report beside ``plink2 --pca approx`` alone. Lists of both programs are compared line by line. ``--steps`` takes some of
@@ -36,6 +39,7 @@ PEERS = {
     "plink1.9 --pca": ("plink1.9", ["--pca", str(COMPONENTS)]),
 }
 OURS = {"gramian": "krylov", "gramian, exact": "exact"}
+TOLERANCES = ("1e-4", "1e-5", "1e-6")
 # A process begins with the peak memory of the one that started it, so a small one starts each program.
 LAUNCH = """
 import os, sys, time
@@ -92,9 +96,9 @@ def eigenvectors(path: Path) -> Any:
     return np.array([row[-COMPONENTS:] for row in rows], dtype=float)
 
 
-def worker(bed: Path, solver: str, out: Path) -> None:
+def worker(bed: Path, solver: str, tol: float, out: Path) -> None:
     """Our side: fit, and write the same two files."""
-    model = gramian.GenotypePCA(COMPONENTS, solver=solver).fit(bed)
+    model = gramian.GenotypePCA(COMPONENTS, solver=solver, tol=tol).fit(bed)
     names = zip(model.samples_.fid, model.samples_.iid, model.eigenvectors_.tolist(), strict=True)
     rows = [f"{fid} {iid} {' '.join(f'{x:.6g}' for x in u)}\n" for fid, iid, u in names]
     out.with_suffix(".eigenvec").write_text("".join(rows), encoding="utf-8")
@@ -114,7 +118,7 @@ def compared(folder: Path, snps: int, only: list[str] | None) -> list[Run]:
     runs = []
     for name, solver in OURS.items():
         if only is None or name in only:
-            command = [sys.executable, "-m", "bench.genotypes", "--worker", str(bed), solver, str(out)]
+            command = [sys.executable, "-m", "bench.genotypes", "--worker", str(bed), solver, TOLERANCES[0], str(out)]
             runs.append(shown(run(name, command, out)))
     for name, (program, options) in PEERS.items():
         if (only is None or name in only) and shutil.which(program):
@@ -122,6 +126,43 @@ def compared(folder: Path, snps: int, only: list[str] | None) -> list[Run]:
             command = [program, "--bfile", str(bed.with_suffix("")), *options, *threads, "--out", str(out)]
             runs.append(shown(run(name, command, out)))
     return runs
+
+
+def tolerance_table(bed: Path, times: int, threads: int) -> list[str]:
+    """A row for ``GenotypePCA`` at each tolerance and for ``plink2 --pca approx``, against our exact mode."""
+    runs: dict[str, Run] = {}
+    out = bed.with_name("components")
+    commands = {
+        f"gramian, tol={tol}": [sys.executable, "-m", "bench.genotypes", "--worker", str(bed), "krylov", tol, str(out)]
+        for tol in TOLERANCES
+    }
+    exact = [sys.executable, "-m", "bench.genotypes", "--worker", str(bed), "exact", TOLERANCES[0], str(out)]
+    commands["gramian, exact"] = exact
+    if shutil.which("plink2"):
+        options = ["--pca", str(COMPONENTS), "approx", "--threads", str(threads), "--out", str(out)]
+        commands["plink2 --pca approx"] = ["plink2", "--bfile", str(bed.with_suffix("")), *options]
+    for _ in range(times):
+        for name, command in commands.items():
+            with_threads = command if command[0] == "plink2" else ["env", f"OPENBLAS_NUM_THREADS={threads}", *command]
+            found = shown(run(name, with_threads, out))
+            if name not in runs or found.seconds < runs[name].seconds:
+                runs[name] = found
+    reference = runs["gramian, exact"]
+    separated = int(reference.said.split(" separated")[0].split()[-1])
+    lines = [
+        f"{separated} of {COMPONENTS} components stand out of the noise; smallest |cos| of these with our exact mode.",
+        "",
+        "| program | s | CPU s | peak MB | smallest \\|cos\\| | said |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, found in runs.items():
+        cosines = np.abs(np.sum(found.vectors[:, :separated] * reference.vectors[:, :separated], axis=0))
+        said = found.said.strip().splitlines()[-1] if name.startswith("gramian") else ""
+        lines.append(
+            f"| {name} | {found.seconds:.2f} | {found.processor:.2f} | {found.megabytes:.0f} | "
+            f"{cosines.min(initial=1.0):.6f} | {said} |"
+        )
+    return lines
 
 
 @dataclass(frozen=True)
@@ -248,9 +289,12 @@ def measure_cohorts(args: Any) -> int:
         people, snps = map(int, shape.lower().split("x"))
         bed = cohort(args.folder, people, snps)
         bed.read_bytes()  # into the page cache, for both alike
-        table = cohort_table(bed, args.steps or list(STEPS), args.times, args.threads, not args.ours_alone)
+        steps = [] if args.steps == ["none"] else args.steps or list(STEPS)
+        table = cohort_table(bed, steps, args.times, args.threads, not args.ours_alone)
         threads = f"{args.threads} thread{'s' * (args.threads > 1)} each"
         lines += ["", f"## {people:,} × {snps:,}, {threads}, fastest of {args.times}", "", *table]
+        if args.tolerances:
+            lines += ["", "### Components", "", *tolerance_table(bed, args.times, args.threads)]
     out = ROOT / "bench" / "results" / f"genotypes-{datetime.now(UTC):%Y-%m-%d}.md"
     before = out.read_text("utf-8") + "\n" if out.exists() else ""
     out.write_text(before + "\n".join(lines) + "\n", encoding="utf-8")
@@ -300,19 +344,21 @@ def versions() -> list[str]:
 def main(argv: list[str] | None = None) -> int:
     """Run all sizes, print and write the tables."""
     made = argparse.ArgumentParser(prog="python -m bench.genotypes", description=__doc__)
-    made.add_argument("--worker", nargs=3, metavar=("BED", "SOLVER", "OUT"), help=argparse.SUPPRESS)
+    made.add_argument("--worker", nargs=4, metavar=("BED", "SOLVER", "TOL", "OUT"), help=argparse.SUPPRESS)
     made.add_argument("--folder", type=Path, help="where the simulated files are kept")
     made.add_argument("--snps", type=int, action="append", help="number of SNPs; 100,000 and 500,568 unless given")
     made.add_argument("--only", action="append", choices=[*OURS, *PEERS])
     made.add_argument("--cohort", action="append", help="people x SNPs, as 3192x500568: the steps before components")
-    made.add_argument("--steps", action="append", choices=list(STEPS), help="of --cohort; all unless given")
+    made.add_argument("--tolerances", action="store_true", help="of --cohort: GenotypePCA beside plink2 --pca approx")
+    made.add_argument("--steps", action="append", choices=[*STEPS, "none"], help="of --cohort; all unless given")
     made.add_argument("--times", type=int, default=1, help="runs of each step of --cohort, of which the fastest counts")
     made.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of each program in --cohort")
     made.add_argument("--ours-alone", action="store_true", help="of --cohort: without plink2, which may take long")
     made.add_argument("--note", action="append", default=[], help="a line for the results")
     args = made.parse_args(argv)
     if args.worker:
-        worker(Path(args.worker[0]), args.worker[1], Path(args.worker[2]))
+        bed, solver, tol, out = args.worker
+        worker(Path(bed), solver, float(tol), Path(out))
         return 0
     if args.folder is None:
         made.error("--folder is needed")

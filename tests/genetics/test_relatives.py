@@ -3,15 +3,18 @@
 import json
 import shutil
 import subprocess
+import warnings
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from threadpoolctl import threadpool_limits
 
 import gramian
-from gramian.genetics import clump, king, prune, read_grm, unrelated, write_bed, write_grm, write_king_files
+from gramian.genetics import clump, king, pc_relate, prune, read_grm, unrelated, write_bed, write_grm, write_king_files
 from gramian.genetics.filters import Filters
 from gramian.genetics.relatives import LIMITS
 from gramian.sources.plink import Genotypes, Samples, Snps, open_bed
@@ -123,6 +126,39 @@ def test_workers_find_the_same(tmp_path: Path) -> None:
     for one, other in zip(here, there, strict=True):
         assert_array_equal(one, other)
     assert 50 < here[-2].sum() < 300
+
+
+def test_matrices_have_the_same_bits_by_workers_and_whatever_the_memory(tmp_path: Path) -> None:
+    """Of 600 people, three squares and the rest: in one stripe or more, by threads, processes or none."""
+    distributed = pytest.importorskip("distributed")
+    rng = np.random.default_rng(8)
+    calls = rng.binomial(2, rng.uniform(0.1, 0.9, (300, 1)), (300, 600)).astype(np.int8)
+    calls[rng.random(calls.shape) < 0.02] = -1
+    G = open_bed(write_bed(tmp_path / "x.bed", Genotypes.from_calls(calls)))
+    U = np.linalg.qr(rng.normal(size=(600, 2)))[0]
+
+    def grm(name: str) -> list[bytes]:
+        return [path.read_bytes() for path in write_grm(G, tmp_path / name)[:2]]
+
+    training, done = np.arange(600) % 3 > 0, []
+    here, phi = grm("here"), pc_relate(G, U, training=training, progress=lambda *told: done.append(told[0] / told[1]))
+    assert done == sorted(done)
+    assert done[-1] == 1
+    with config_context(working_memory=7):  # of which a stripe of 256 people takes 6
+        assert grm("stripes") == here
+    with threadpool_limits(1):
+        assert grm("thread") == here
+        assert_array_equal(pc_relate(G, U, training=training), phi)
+    with gramian.cluster("processes[2]"):
+        assert grm("processes") == here
+        assert_array_equal(pc_relate(G, U, training=training), phi)
+    local = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ports in use
+        workers = distributed.LocalCluster(**local)
+        with workers, distributed.Client(workers, set_as_default=False) as client, gramian.cluster(client):
+            assert grm("dask") == here
+            assert_array_equal(pc_relate(G, U, training=training), phi)
 
 
 @pytest.mark.usefixtures("loops")

@@ -56,6 +56,7 @@ LOST = 0.2  # of a SNP's calls: people are not judged by SNPs that so many lack
 NEAR, APART = "500kb", 50  # window of the pruning; SNPs, where positions are not known
 KINSHIP_SNPS = 100_000  # up to which kinship is by all SNPs that pass the filters, and by pruned ones otherwise
 SOME = 400  # people by whom the effective number of SNPs is told
+ENOUGH = 20_000  # SNPs that tell strangers from relatives, as a rule
 COPIES_CUTOFF = 0.354  # copies of one person are told by however few SNPs
 LEAST_SNPS = 2_000  # for regions that the data show: 50 SNPs on either side are averaged
 ROUNDS = 5  # of fits that leave out regions, or people
@@ -540,8 +541,15 @@ def _without_positions(source: Genotypes) -> str:
 
 
 def _chance_kinship(source: Genotypes) -> float:
-    """The kinship that chance makes of strangers, by the effective number of SNPs among some people."""
-    n = source.shape[0]
+    """The kinship that chance makes of strangers, by the effective number of SNPs among some people.
+
+    Of many SNPs some are taken, of which chance makes more, where even these leave it below the usual cutoff.
+    """
+    n, p = source.shape
+    if p > ENOUGH:
+        fewer = _chance_kinship(source.select(snps=np.arange(ENOUGH) * p // ENOUGH))
+        if fewer < CUTOFF:
+            return fewer
     some = np.arange(min(n, SOME)) * n // min(n, SOME)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RegionWarning)

@@ -80,8 +80,11 @@ AUTOSOMES = [str(i) for i in range(1, 23)]
 
 def is_autosomal(snps: Snps) -> npt.NDArray[np.bool_]:
     """Which SNPs lie on chromosomes 1 to 22."""
-    known = frozenset(AUTOSOMES)
-    return np.fromiter((name in known for name in snps.chromosome), np.bool_, len(snps.chromosome))
+    known, names = frozenset(AUTOSOMES), snps.chromosome
+    if not len(names):
+        return np.zeros(0, np.bool_)
+    starts = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]]))  # a chromosome is a stretch, as a rule
+    return np.repeat([name in known for name in names[starts]], np.diff(starts, append=len(names)))
 
 
 def as_genotypes(X: Any) -> Genotypes:

@@ -19,7 +19,7 @@ from gramian.compute.devices import TooLargeError, free_bytes, gpu, is_tensor, r
 from gramian.compute.executor import HERE, SHARES, current_executor
 from gramian.compute.genotypes import Decoder
 from gramian.compute.memory import available_memory, gibibytes
-from gramian.compute.threads import parallel_each
+from gramian.compute.threads import parallel_each, quiet_blas
 from gramian.genetics.genotypes import count_alleles, is_autosomal
 from gramian.genetics.pca import GenotypePCA
 from gramian.genetics.projection import project
@@ -45,6 +45,8 @@ ROWS = 4096  # people multiplied at a time on a GPU with all before them
 TURNED = 16_384  # SNPs whose bits are turned at a time, from rows of SNPs into rows of people
 SECONDS = 1e-11  # for two people at a SNP, by products in float32
 PAIRS = 2**22  # of people whose kinship is bounded together
+PEOPLE = 256  # whose sums of products are made together, always of the same people: the last bits depend on it
+DECODED = 2**25  # numbers of a block of SNPs for such sums
 TILE = 32  # people compared at a time with all before them: their bits stay in a core's cache
 
 
@@ -203,30 +205,43 @@ class _PeopleStripe:
     source: Any  # Genotypes, or a PackedShare of all SNPs
     start: int
     stop: int
-    least: float | None
     seconds: float  # that all comparisons take without compiled loops
+    least: float | None = None
     progress: Progress | None = None
     own: Any = None  # homozygous less missing calls of each person, and heterozygous ones
     one: Any = None
+    lines: Any = None  # by which calls become the numbers that are multiplied
+    scores: Any = None  # of people, and coefficients of SNPs: their product is each person's own allele frequency
+    coefficients: Any = None
 
     def __str__(self) -> str:
         return f"People {self.start + 1} to {self.stop}"
 
 
 def _by_rows(
-    task: Callable[[_PeopleStripe], Any], view: Genotypes, matrices: int, progress: Progress | None, **more: Any
+    task: Callable[[_PeopleStripe], Any],
+    view: Genotypes,
+    matrices: int,
+    progress: Progress | None,
+    unit: int = TILE,
+    **more: Any,
 ) -> Iterator[Any]:
-    """Do a task for stripes of people, of which so many matrices fit in the memory, here or by workers of a cluster."""
+    """Do a task for stripes of people, of which so many matrices fit in the memory, here or by workers of a cluster.
+
+    Stripes are made of whole units of people.
+    """
     n, p = view.shape
     seconds, executor = n**2 * p * SECONDS, current_executor()
+    spans = stripes(n, matrices, unit)
     if executor is HERE or not view.has_address:
-        for start, stop in stripes(n, matrices):
+        for start, stop in spans:
             yield task(_PeopleStripe(view, start, stop, seconds=seconds, progress=progress, **more))
         return
-    most = max(stop - start for start, stop in stripes(n, matrices))
+    most = max(stop - start for start, stop in spans)
     cuts = [0]  # stripes of about as many pairs
     while cuts[-1] < n:
-        cuts.append(min(n, cuts[-1] + most, max(cuts[-1] + TILE, int((cuts[-1] ** 2 + n**2 / SHARES) ** 0.5))))
+        even = int((cuts[-1] ** 2 + n**2 / SHARES) ** 0.5) // unit * unit
+        cuts.append(min(n, cuts[-1] + most, max(cuts[-1] + unit, even)))
     share = view.share_of_snps(0, p)
     items = [_PeopleStripe(share, start, stop, seconds=seconds, **more) for start, stop in pairwise(cuts)]
     for done, found in enumerate(executor.map(task, items), 1):
@@ -450,14 +465,16 @@ def _kinship(hethet: Any, ibs0: Any, first: Any, second: Any) -> Any:
         return 0.5 - (4.0 * ibs0 + first + second) / (4.0 * (hethet + smaller))
 
 
-def decode_blocks(view: Any, stop: int, lines: Any, progress: Progress | None = None) -> Iterator[list[Any]]:
+def decode_blocks(
+    view: Any, stop: int, lines: Any, progress: Progress | None = None, rows: int | None = None
+) -> Iterator[list[Any]]:
     """Yield, for blocks of SNPs × the first ``stop`` people, a·g + b for each of the lines (a, b), 0 where missing.
 
-    A line is one for all SNPs, or one for each.
+    A line is one for all SNPs, or one for each. Blocks are of ``rows`` SNPs, or of as many as the memory allows.
     """
     held, place, width = view.bytes_of(0, stop)
     in_order, p = np.array_equal(place, np.arange(stop)), view.shape[1]
-    rows = min(p, max(64, min(SNPS, memory_budget() // (64 * width))))
+    rows = min(p, rows or max(64, min(SNPS, memory_budget() // (64 * width))))
     decoders = [Decoder(rows, width, np.float32) for _ in lines]
     for lo, hi in view.spans(rows):
         packed = view.packed(lo, hi)[:, held]
@@ -585,9 +602,9 @@ def _multiply_planes(
             yield start, stop, [total[: stop - start, :stop] for total in totals]
 
 
-def stripes(n: int, matrices: int) -> list[tuple[int, int]]:
-    """(start, stop) of rows, of which so many matrices of rows × n numbers fit in the working memory."""
-    rows = max(64, memory_budget() // max(1, 8 * matrices * n))
+def stripes(n: int, matrices: int, unit: int = 1) -> list[tuple[int, int]]:
+    """(start, stop) of whole units of rows, of which so many matrices of rows × n numbers fit in the working memory."""
+    rows = max(-(-64 // unit), memory_budget() // max(1, 8 * matrices * n) // unit) * unit
     return [(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
@@ -760,13 +777,57 @@ def grm_rows(source: Genotypes, progress: Progress | None = None) -> Iterator[tu
         raise ValueError("No SNP varies among the founders.")
     scale = np.where(varies, 1 / np.sqrt(np.where(varies, 2 * f * (1 - f), 1)), 0.0)
     lines = [np.stack([scale, -2 * f * scale], axis=1), np.broadcast_to(SEEN, (len(f), 2))]
-    for start, stop in stripes(source.shape[0], 5):
-        sums, both = np.zeros((stop - start, stop)), np.zeros((stop - start, stop))
-        for z, o in decode_blocks(source, stop, lines, progress):
-            sums += z[:, start:].T @ z
-            both += o[:, start:].T @ o
+    for start, stop, sums, both in _by_rows(_relate_people, source, 5, progress, unit=PEOPLE, lines=lines):
         with np.errstate(divide="ignore", invalid="ignore"):
             yield start, stop, sums / both, both
+
+
+def _snps_at_a_time(n: int) -> int:
+    """SNPs that sums over n people add at a time: they depend on n alone, and so do the last bits of the sums."""
+    return int(np.clip(DECODED // max(1, n), 64, SNPS))
+
+
+def _relate_people(rows: _PeopleStripe) -> tuple[int, int, Array, Array]:
+    """Start and stop of some people, and two sums of products over SNPs of them and of all up to them.
+
+    Squares of people are multiplied by one thread each: the bits are those of any number of threads and workers.
+    """
+    start, stop = rows.start, rows.stop
+    top, bottom = np.zeros((stop - start, stop)), np.zeros((stop - start, stop))
+    for left, right in _numbers_of_people(rows):
+
+        def add(at: int, left: Any = left, right: Any = right) -> None:
+            end = min(at + PEOPLE, stop)
+            for sums, block in ((top, left), (bottom, right)):
+                for other in range(0, end, PEOPLE):
+                    last = min(other + PEOPLE, stop)
+                    sums[at - start : end - start, other:last] += block[:, at:end].T @ block[:, other:last]
+
+        parallel_each(add, range(start, stop, PEOPLE)[::-1])
+    return start, stop, top, bottom
+
+
+def _numbers_of_people(rows: _PeopleStripe) -> Iterator[tuple[Any, Any]]:
+    """For blocks of SNPs two matrices, SNPs × people: as decoded, or the rest and the spread by own frequencies."""
+    n, stop, V = rows.source.shape[0], rows.stop, rows.scores
+    size, at = _snps_at_a_time(n), 0
+    for left, right in decode_blocks(rows.source, stop, rows.lines, rows.progress, size):
+        if V is None:
+            yield left, right
+            continue
+        beta = rows.coefficients[at : at + size]
+        at += size
+        rest, spread = np.empty_like(left), np.empty_like(left)
+
+        def fill(first: int, g: Any = left, o: Any = right, beta: Any = beta, out: Any = (rest, spread)) -> None:
+            part = slice(first, min(first + PEOPLE, stop))
+            mu = beta @ V[part].T
+            usable = (o[:, part] > 0) & (mu >= LEAST_FREQUENCY) & (mu <= 1 - LEAST_FREQUENCY)
+            out[0][:, part] = np.where(usable, g[:, part] - 2 * mu, np.float32(0))
+            out[1][:, part] = np.sqrt(np.where(usable, mu * (1 - mu), np.float32(0)))
+
+        parallel_each(fill, range(0, stop, PEOPLE))
+        yield rest, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -1070,22 +1131,59 @@ def pc_relate(
     if use.shape != (n,) or use.sum() <= V.shape[1]:
         raise ValueError(f"training has {use.sum()} people of {use.shape}; more than {V.shape[1]} of {n} are needed.")
     weights = (np.linalg.pinv(V[use]) / 2).astype(np.float32)  # of calls, for coefficients of μ
-    V32 = V.astype(np.float32)
     if len(stripes(n, 6)) > 1:
         raise MemoryError(f"Kinship of {n:,} people takes more than the working memory: take fewer.")
+    size, p, executor = _snps_at_a_time(n), source.shape[1], current_executor()
+    learn = _FrequencyTask(use, weights, size)
+    spans: Any = [source.select(snps=np.arange(a, min(a + size, p))) for a in range(0, p, size)]
+    if executor is not HERE and source.has_address:
+        spans = executor.map(learn, [source.share_of_snps(a, min(a + size, p)) for a in range(0, p, size)])
+    else:
+        spans = map(learn, spans)
+    found = []
+    for part in spans:
+        found.append(part)
+        if progress is not None:
+            progress(sum(map(len, found)), 2 * p, "SNPs")
     top, bottom = np.zeros((n, n)), np.zeros((n, n))
-    for g, o in decode_blocks(source, n, [COPIES, SEEN], progress):
-        mean = (g.sum(axis=1) / np.maximum(1.0, o.sum(axis=1)))[:, None]
-        filled = np.where(o > 0, g, mean)
-        mu = (filled[:, use] @ weights.T) @ V32.T
-        usable = (o > 0) & (mu >= LEAST_FREQUENCY) & (mu <= 1 - LEAST_FREQUENCY)
-        rest = np.where(usable, g - 2 * mu, np.float32(0))
-        spread = np.sqrt(np.where(usable, mu * (1 - mu), np.float32(0)))
-        top += rest.T @ rest
-        bottom += spread.T @ spread
+    told = None if progress is None else _SecondHalf(progress)
+    kinds = {"lines": [COPIES, SEEN], "scores": V.astype(np.float32), "coefficients": np.concatenate(found)}
+    for start, stop, *parts in _by_rows(_relate_people, source, 6, told, unit=PEOPLE, **kinds):
+        for sums, part in zip((top, bottom), parts, strict=True):
+            sums[start:stop, :stop] = part
+    for sums in (top, bottom):
+        sums[:] = np.tril(sums) + np.tril(sums, -1).T
     with np.errstate(divide="ignore", invalid="ignore"):
         phi = np.asarray(top / (4 * bottom))
     return _correct_small_sample(phi, U) if small_sample else phi
+
+
+@dataclass(frozen=True)
+class _SecondHalf:
+    """Progress of the second of two passes."""
+
+    progress: Progress
+
+    def __call__(self, done: int, total: int, message: str) -> None:
+        self.progress(total + done, 2 * total, message)
+
+
+@dataclass(frozen=True, eq=False)
+class _FrequencyTask:
+    """Coefficients of people's own allele frequencies at some SNPs, here or by a worker."""
+
+    use: Mask
+    weights: Any
+    size: int
+
+    def __call__(self, view: Any) -> Any:
+        ((g, o),) = decode_blocks(view, view.shape[0], [COPIES, SEEN], rows=self.size)
+        mean = (g.sum(axis=1) / np.maximum(1.0, o.sum(axis=1)))[:, None]
+        with quiet_blas():
+            return np.where(o > 0, g, mean)[:, self.use] @ self.weights.T
+
+    def describe(self, view: Any) -> str:
+        return str(view)
 
 
 def _correct_small_sample(phi: Array, scores: Array) -> Array:
