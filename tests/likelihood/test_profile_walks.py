@@ -91,6 +91,9 @@ def test_a_profile_that_rises_has_no_end_there_but_rounding_is_forgiven() -> Non
     for value, rises in ((-10.0, False), (10.0, False), (-1.0, True), (0.0, True)):
         profile, _ = seen_from(lambda phi: phi**2 if abs(phi) > 3 else -slip * (phi > 0), value=value)
         assert math.isnan(profile.ends(0, DROP)[1]) == rises
+    # and by so much at any step: here at the third, of a value of 1 by less than twice that
+    profile, _ = seen_from(lambda phi: -1.5e-6 if phi > 3 else abs(phi), value=-1.0)
+    assert math.isnan(profile.ends(0, DROP)[1])
     # of a value below 1 it is 1e-6 of 1
     profile, _ = seen_from(lambda phi: phi**2 if abs(phi) > 3 else -5e-7 * (phi > 0), value=-0.1)
     assert profile.ends(0, DROP)[1] == pytest.approx(3.0, abs=1e-6)
@@ -149,8 +152,10 @@ def test_a_plateau_is_crossed_before_it_is_called_flat() -> None:
     profile, _ = seen_from(rising, first=-20.0, spread=1.0, link=POSITIVE)
     assert profile.ends(0, DROP)[1] == INF
     # once the plateau has been left, a limit is a limit
-    profile, _ = seen_from(lambda phi: 2.0 / (1 + math.exp(-9 * (phi + 12.0))), first=-20.0, spread=INF, link=POSITIVE)
+    limit = lambda phi: 2.0 / (1 + math.exp(-9 * (phi + 12.0)))  # noqa: E731
+    profile, walk = seen_from(limit, first=-20.0, spread=INF, link=POSITIVE)
     assert profile.ends(0, DROP)[1] == INF
+    assert max(walk.asked) < 20.0  # and not followed to the end of the range, 50 further
 
 
 def limits(gains: list[float], below: float) -> list[float]:

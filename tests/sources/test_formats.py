@@ -200,6 +200,31 @@ def test_npz(tmp_path: Path) -> None:
         gramian.open(path)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_size_in_the_directory_of_an_npz_file_does_not_hide_a_checksum(
+    tmp_path: Path, save: Any, sparse: bool
+) -> None:
+    """zipfile compares the checksum only where a member ends: a longer one is not what its header says."""
+    path, X = tmp_path / "x.npz", np.arange(48.0).reshape(12, 4)
+    if sparse:
+        sp.save_npz(path, sp.csr_array(X), compressed=save is np.savez_compressed)
+    else:
+        save(path, x=X)
+    gramian.open(path)
+    raw = bytearray(path.read_bytes())
+    entry = raw.rindex(b"PK\x01\x02")  # of the last member, in the directory
+    offsets = [24]  # of its whole size; of one that is not compressed the size in the file is the same
+    if save is np.savez:
+        raw[raw.rindex(np.float64(7.0).tobytes())] ^= 1
+        offsets = [20, 24]
+    for offset in offsets:
+        raw[entry + offset + 2] ^= 1
+        path.write_bytes(raw)
+        with pytest.raises(SourceError, match=r"x\.npz.*damaged"):
+            gramian.open(path)
+
+
 def test_npz_never_unpickles(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", X=np.array([[object()]], dtype=object))
     with pytest.raises(ValueError, match="numbers"):

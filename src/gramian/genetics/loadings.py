@@ -20,6 +20,7 @@ from gramian.genetics.text import Text, as_text, is_number, read_lines
 from gramian.inputs.checks import check_choice
 from gramian.inputs.devices import convert_to_numpy
 from gramian.sources.errors import Argument, SourceError
+from gramian.sources.npy import read_headers
 from gramian.sources.plink import chromosome_name, read_bim
 
 if TYPE_CHECKING:
@@ -353,6 +354,7 @@ def _read_own(path: Path) -> Loadings:
             found = np.load(file, allow_pickle=False)
             if not isinstance(found, np.lib.npyio.NpzFile):
                 raise ValueError("it holds one array")
+            read_headers(found)
             arrays: dict[str, Any] = {name: found[name] for name in found.files}
         for name, a in arrays.items():
             if a.dtype == np.uint8:

@@ -220,6 +220,8 @@ def rotate(
     signs = np.where(L[np.abs(L).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
     L, M, phi = L * signs, M * signs, phi[np.ix_(order, order)] * np.outer(signs, signs)
     structure = L @ phi if oblique else L
+    with np.errstate(over="ignore"):  # a fourth power beyond the largest number is infinite
+        criterion = float(np.ldexp(best.criterion, 4 * int(np.log2(unit))))
     return Rotation(
         method=method,
         names=names,
@@ -229,7 +231,7 @@ def rotate(
         correlations=phi,
         explained_variance=np.sum(L * structure, axis=0),
         total_variance=total,
-        criterion=float(best.criterion * unit**4),
+        criterion=criterion,
         stationarity=best.stationarity,
         tolerance=tol,
         iterations=best.sweeps,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import mmap
 import os
 import re
@@ -138,6 +139,33 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]
     return read(file)
 
 
+def read_headers(archive: Any) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and dtype of every array of an open ``.npz`` archive, whose size must be what these say.
+
+    A zip file's checksum is compared at the end of a member, which a damaged size puts where nobody reads.
+
+    Examples
+    --------
+    >>> import io, numpy as np
+    >>> from gramian.sources.npy import read_headers
+    >>> file = io.BytesIO()
+    >>> np.savez(file, a=np.eye(3))
+    >>> start = file.seek(0)
+    >>> read_headers(np.load(file))
+    {'a': ((3, 3), dtype('float64'))}
+    """
+    headers = {}
+    for info in archive.zip.infolist():
+        if info.filename.endswith(".npy"):
+            with archive.zip.open(info) as member:
+                shape, _, dtype = _read_header(member)
+                whole = member.tell() + math.prod(shape) * dtype.itemsize
+            if info.file_size != whole and not dtype.hasobject:
+                raise SourceError(f"damaged: {info.filename} has {info.file_size} bytes, and {whole} by its header.")
+            headers[info.filename[:-4]] = shape, dtype
+    return headers
+
+
 def open_npz(path: Path, dataset: str | None = None) -> Source:
     """Read one array of an ``.npz`` archive, or a sparse matrix that ``scipy.sparse.save_npz`` wrote.
 
@@ -159,18 +187,14 @@ def open_npz(path: Path, dataset: str | None = None) -> Source:
     if not zipfile.is_zipfile(path):  # NumPy would leave the file open
         raise SourceError("damaged, or not a readable .npz archive: it does not end as a zip file does.")
     with reading(path, "a readable .npz archive"), np.load(path, allow_pickle=False) as archive:
+        headers = read_headers(archive)
         if {"format", "shape", "data"} <= set(archive.files):
             if dataset is not None:
                 asked = Argument("dataset", dataset)
                 raise SourceError("the archive holds one sparse matrix; ", asked, " is for several arrays.")
             return SparseSource(check_indices(sp.load_npz(path)))
-        found = {}
-        for key in archive.files:  # of each only the header is read
-            name = key if key in archive.zip.namelist() else f"{key}.npy"
-            with archive.zip.open(name) as member:
-                shape, _, dtype = _read_header(member)
-            if len(shape) == 2 and dtype.kind in "fiub":
-                found[key] = f"{shape[0]} x {shape[1]}, {dtype}"
+        tables = {key: (shape, dtype) for key, (shape, dtype) in headers.items() if len(shape) == 2}
+        found = {key: f"{n} x {p}, {dtype}" for key, ((n, p), dtype) in tables.items() if dtype.kind in "fiub"}
         return DenseSource(archive[choose_dataset(found, dataset, "array")])
 
 
