@@ -4,8 +4,8 @@ Columns are brought to about length 1 before the rank is judged, those that are 
 of full rank is refined as Björck (1967) does it: with A = QR, the residuals of r + Ax = b and Aᵀr = 0 are taken in
 extended precision and both r and x are corrected. Where the bound below is then still more than the rounding of the
 answer, and the problem is very small, the same is done once more with residuals of twice as many digits, as sums of
-two numbers (T. Dekker, Numer. Math. 18, 224, 1971): what remains is the rounding of the answer, whatever the condition
-up to 1/ε.
+two numbers (T. Dekker, Numerische Mathematik 18, 224, 1971): what remains is the rounding of the answer, whatever the
+condition up to 1/ε.
 
 **The bound.** With columns A = X̃D⁻¹ of length 1 and M = D⁻¹A⁺ the exact solution differs from B by (X̃ᵀX̃)⁺ times the
 exact gradient, which differs from the measured G = X̃ᵀR by the rounding of R = Ỹ − X̃B, of at most ε(p+2)Σ|b_j|‖x̃_j‖ +
