@@ -310,7 +310,7 @@ def test_what_is_refined_in_more_digits_is_bounded_with_these() -> None:
     factor, B = Steps(1.0), solution()
     A, targets = centred()
     R, G = targets - A @ B, np.full((3, 2), 1e-18)
-    factor.refine_fully = lambda: (B, R, G)  # type: ignore[method-assign]
+    factor.refine_fully = lambda: (B, R, G, float(np.finfo(np.longdouble).eps))  # type: ignore[method-assign]
     factor.rss = np.array([5.0, 6.0])
     got, rss, c = certify(problem(), factor, LAM, "")
     assert got is B
