@@ -130,8 +130,8 @@ def compared(folder: Path, snps: int, only: list[str] | None) -> list[Run]:
 
 def tolerance_table(bed: Path, times: int, threads: int) -> list[str]:
     """A row for ``GenotypePCA`` at each tolerance and for ``plink2 --pca approx``, against our exact mode."""
-    runs: dict[str, Run] = {}
     out = bed.with_name("components")
+    runs: dict[str, Run] = {}
     commands = {
         f"gramian, tol={tol}": [sys.executable, "-m", "bench.genotypes", "--worker", str(bed), "krylov", tol, str(out)]
         for tol in TOLERANCES
