@@ -59,3 +59,18 @@ def test_damaged_genotype_files_are_read_or_refused(tmp_path: Path, name: str) -
     bad = [(*case[1:], outcome) for case, outcome in zip(cases, outcomes, strict=True) if outcome.how != "returned"]
     assert not bad, f"{len(bad)} of {len(cases)} cases (seed {seed()}): {bad[:5]}"
     assert "refused" in {outcome.value for outcome in outcomes}
+
+
+@pytest.mark.parametrize("line", ["", "  ", "# a comment"])
+@pytest.mark.parametrize("at", [0, 1, 14])
+def test_lines_of_a_vcf_file_that_are_no_variants_are_refused(tmp_path: Path, line: str, at: int) -> None:
+    """cyvcf2 crashes at those that are empty or comments, at the end of a file too."""
+    pytest.importorskip("cyvcf2")
+    path = tmp_path / "x.vcf"
+    FORMATS["x.vcf"](path, CALLS, Snps.numbered(14), Samples.numbered(9))
+    lines = path.read_text("utf-8").splitlines()
+    begin = 1 + next(i for i, text in enumerate(lines) if text.startswith("#CHROM"))
+    lines.insert(begin + at, line)
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(SourceError, match=rf"x\.vcf: line {begin + at + 1}: an empty line or a comment"):
+        open_genotypes(path)

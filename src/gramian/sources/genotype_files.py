@@ -452,13 +452,22 @@ def _refuse_cut_vcf(path: Path) -> None:
 
 
 def _declare_chromosomes(path: Path, file: Any) -> None:
-    """Add chromosomes that the header does not name to it: at a record of another that is damaged, cyvcf2 crashes."""
+    """Add chromosomes that the header does not name to it: at a record of another that is damaged, cyvcf2 crashes.
+
+    It also crashes at lines after the header that are empty or comments, which are refused.
+    """
     with path.open("rb") as raw:
         opened: Any = gzip.open if raw.read(2) == b"\x1f\x8b" else open
     known, last = {name.encode() for name in file.seqnames}, b""
     with opened(path, "rb") as lines:
+        records = False
         for number, line in enumerate(lines, 1):
-            if (last and line.startswith(last)) or line.startswith(b"#") or not line.strip():
+            if last and line.startswith(last):
+                continue
+            if line.startswith(b"#") or not line.strip():
+                if records:
+                    raise SourceError(f"line {number}: an empty line or a comment among the variants. Remove it.")
+                records = line.startswith(b"#CHROM")
                 continue
             name = line.partition(b"\t")[0]
             last = name + b"\t"
