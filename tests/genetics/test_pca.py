@@ -278,11 +278,12 @@ def test_people_who_are_there_thrice_add_no_eigenvalues_to_the_test() -> None:
     np.testing.assert_allclose(table.statistics, want.statistics, rtol=1e-8)
 
 
-def test_a_tolerance_below_single_precision_is_met_in_double() -> None:
-    pca = GenotypePCA(2, solver="krylov", tol=1e-8).fit(Genotypes.from_calls(people(n=200, p=2000)))
+@pytest.mark.parametrize("tol", [1e-8, 2e-6])  # sums of 2,000 terms in float32 may be off by 4e-6
+def test_a_tolerance_below_single_precision_is_met_in_double(tol: float) -> None:
+    pca = GenotypePCA(2, solver="krylov", tol=tol).fit(Genotypes.from_calls(people(n=200, p=2000)))
     assert pca.components_.dtype == np.float64
     assert pca.certificate_.converged
-    assert pca.certificate_.residuals.max() <= 1e-8
+    assert pca.certificate_.residuals.max() <= tol
 
 
 def test_few_samples_are_solved_exactly_however_few_snps() -> None:

@@ -53,7 +53,7 @@ from gramian.spectral import Krylov
 from gramian.spectral.auto import HOPE, Choice, SpectralFacts, choose_spectral_solver, passes_to_go
 from gramian.spectral.dense import eigen_of_gram
 from gramian.spectral.krylov import History
-from gramian.spectral.rayleigh import Triplets, finish, orthogonality, spectrum, thin_qr
+from gramian.spectral.rayleigh import Triplets, count_roundings, finish, orthogonality, spectrum, thin_qr
 
 __all__ = ["GenotypePCA", "choose_genotype_solver"]
 
@@ -105,7 +105,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Passes after which ``krylov`` stops short, with a warning; two more certify what was found.
     precision : {"auto", "single", "double"}, default="auto"
         Of the multiplications; sums over blocks are in float64 always. ``auto`` is single for ``krylov``, and for the
-        exact way where it would take long, unless the tolerance is below 1e-6 (1e-5 on a GPU).
+        exact way where it would take long, unless the tolerance is below 1e-6 (1e-5 on a GPU), or below what sums
+        of so many SNPs and samples in float32 may be off by.
     random_state : int, RandomState or None, default=None
         Seed of the start vectors; None is 0.
     verbose : bool or callable, default=False
@@ -347,7 +348,8 @@ class GenotypePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _dtype(self, n: int, M: int, choice: Choice, device: Any) -> Any:
         """The precision of products: double where asked for, where it costs little, or where the tolerance needs it."""
         little = choice.solver == "exact" and float(n) * n * M <= SINGLE
-        fine = self.tol < (FINE if device is None else DEVICE_FINE)
+        # sums of so many terms in float32 may be off by more than the tolerance, and no residual would prove less
+        fine = self.tol < max(FINE if device is None else DEVICE_FINE, 1.5 * count_roundings(n, M) * 2.0**-23)
         double = self.precision == "double" or (self.precision == "auto" and (little or fine))
         return np.float64 if double else np.float32
 
