@@ -93,3 +93,34 @@ def test_one_process_finds_what_a_process_for_each_solver_finds():
     outcome = anywhere.compare_solvers(shape, 60.0, 2, None, False, alike)
     assert outcome["ratio"] == 1.0
     assert outcome["accurate"]
+
+
+def test_mixtures_count_with_the_starts_they_need_and_default_against_default():
+    """Peers whose optimum is lower do not count, unless none reaches ours: then the most starts are a bound."""
+    shape = Shape("GaussianMixture", 4, 60, 3, 2, option="diag")
+
+    def found(**objectives: float) -> dict[str, dict[str, object]]:
+        seconds = {"ours": 1.0, "default": 2.0, "n_init=3": 5.0, "n_init=10": 16.0, "n_init=30": 50.0}
+        return {
+            name: {"residual": 0.0, "objective": objectives[name], "method": "", "seconds": seconds[name]}
+            if name in objectives
+            else {"failure": "not needed"}
+            for name in seconds
+        }
+
+    low = found(ours=-1.0, default=-2.0, **{"n_init=3": -1.0005})
+    outcome = anywhere.compare_solvers(shape, 60.0, 2, None, False, low)
+    assert (outcome["rival"], outcome["ratio"], outcome["default"]) == ("n_init=3", 5.0, 2.0)
+    never = found(ours=-1.0, default=-2.0, **{"n_init=3": -2.0, "n_init=10": -1.5, "n_init=30": -1.5})
+    assert anywhere.compare_solvers(shape, 60.0, 2, None, False, never)["ratio"] == 50.0
+    worse = anywhere.compare_solvers(shape, 60.0, 2, None, False, found(ours=-1.0, default=-0.5))
+    assert worse["default"] is None
+    assert not worse["accurate"]
+
+
+def test_more_starts_are_tried_only_where_fewer_end_lower():
+    shape = Shape("GaussianMixture", 4, 80, 3, 2, option="diag")
+    task = {"shape": vars(shape), "solvers": ["ours", *peers(shape)], "limit": 60.0, "processor": True, "spend": 0.01}
+    found = anywhere.run_together(task)
+    assert "objective" in found["default"]
+    assert "not needed" in found["n_init=30"]["failure"]
