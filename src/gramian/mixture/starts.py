@@ -402,7 +402,8 @@ class StartPool:
             return self._made[space, way, k]
         Y, Z, w = self._turn(space), self._points.scaled, self._points.weights
         if way == "kmeans":
-            labels = by_kmeans(Y, w, k, np.random.default_rng([self.seed, k]))
+            # of many kinds, the more unlike the better
+            labels = by_kmeans(Y, w, k, np.random.RandomState([self.seed, k]), mend=False)
         elif way == "quantiles":  # points of one column are in order
             labels = np.minimum(np.cumsum(w) * (k / w.sum()) - 1e-9, k - 1).astype(np.intp)
         else:
@@ -641,7 +642,7 @@ def measure_clusters(Z: Array, w: Array, labels: Labels, k: int) -> Clusters:
     return Clusters(labels, shares, mass, C, D, np.asarray(t))
 
 
-def by_kmeans(Z: Array, w: Array, k: int, rng: Draws) -> Labels:
+def by_kmeans(Z: Array, w: Array, k: int, rng: Draws, *, mend: bool = True) -> Labels:
     """K-means from seeds of k-means++, mended by splits and mergers.
 
     Examples
@@ -652,10 +653,10 @@ def by_kmeans(Z: Array, w: Array, k: int, rng: Draws) -> Labels:
     >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
     True
     """
-    return find_clusters(Z, w, k, rng)[0]
+    return find_clusters(Z, w, k, rng, mend=mend)[0]
 
 
-def find_clusters(Z: Array, w: Array, k: int, rng: Draws) -> tuple[Labels, Clusters]:
+def find_clusters(Z: Array, w: Array, k: int, rng: Draws, *, mend: bool = True) -> tuple[Labels, Clusters]:
     """K-means, and what its clusters measure.
 
     Lloyd's iterations never move a centre from a group that holds two to a group that lacks one: clusters that fall
@@ -693,7 +694,7 @@ def find_clusters(Z: Array, w: Array, k: int, rng: Draws) -> tuple[Labels, Clust
 
     labels, total = iterate(Z[::step][seeds(Z[::step], w[::step], k, rng)])
     clusters = measure()
-    for _ in range(MENDINGS if k > 2 else 0):
+    for _ in range(MENDINGS if mend and k > 2 else 0):
         C = _split_and_merge(clusters)
         if C is None:
             break
