@@ -17,7 +17,7 @@ from gramian.mixture.em import Maximiser, MixtureFit, Stepwise, fit_mixture
 from gramian.mixture.models import MODELS, resolve_model
 from gramian.mixture.parameters import CONJUGATE, Constraints, Mixture, Prior, free_parameters
 from gramian.mixture.rows import MixtureRows
-from gramian.mixture.starts import by_kmeans, is_plain
+from gramian.mixture.starts import is_plain
 from oracles import Array
 
 DATA = Path(__file__).parents[1] / "data"
@@ -392,39 +392,3 @@ def test_clusters_far_apart_are_fitted_from_one_start_with_the_likelihood_of_man
     one = gramian.GaussianMixture(6, covariance_type="diag").fit(X)
     many = gramian.GaussianMixture(6, covariance_type="diag", init_params="kmeans", n_init=10, random_state=1).fit(X)
     assert one.log_likelihood_ >= many.log_likelihood_ - 1e-6
-
-
-def test_kmeans_is_mended_where_a_cluster_holds_two_groups_and_another_half_of_one():
-    rng = np.random.default_rng(6)
-    truth = np.repeat(np.arange(12), 30)
-    Z = (20.0 * rng.standard_normal((12, 2)))[truth] + 0.5 * rng.standard_normal((360, 2))
-    w = np.ones(360)
-    squares = [np.sum((Z[truth == j] - Z[truth == j].mean(axis=0)) ** 2) for j in range(12)]
-    for seed in range(5):
-        labels = by_kmeans(Z, w, 12, np.random.default_rng(seed))
-        found = [np.sum((Z[labels == j] - Z[labels == j].mean(axis=0)) ** 2) for j in range(12)]
-        assert sum(found) <= sum(squares) * (1 + 1e-9)
-
-
-def test_steps_over_many_rows_are_mixed_near_an_optimum(monkeypatch):
-    """The same optimum as of rows that are kept, in far fewer passes than without acceleration."""
-    rng = np.random.default_rng(7)
-    X = np.concatenate([rng.normal(0, 1, (400, 2)), rng.normal(1.6, 1, (400, 2))])
-    data = MixtureRows.of(gramian.open(X))
-    start = Maximiser("VVI")(data.assign((X.sum(axis=1) > 1.6).astype(int), 2, "VVI"))
-    kept = fit_mixture(data, start, max_iter=5000)
-    monkeypatch.setattr("gramian.mixture.rows.MOST_KEPT", 0)
-    data = MixtureRows.of(gramian.open(X))
-    mixed, plain = (fit_mixture(data, start, max_iter=5000, accelerate=fast) for fast in (True, False))
-    for fit in (kept, mixed, plain):
-        assert fit.optimum.converged
-        assert fit.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-5)
-    assert mixed.optimum.passes < plain.optimum.passes / 4
-
-
-def test_too_few_rows_for_any_sound_optimum_are_not_searched_for_one():
-    X = np.random.default_rng(8).standard_normal((30, 12))
-    with pytest.warns(gramian.NumericalWarning):
-        model = gramian.GaussianMixture(4).fit(X)
-    assert len(model.landscape_.counts) == 1
-    assert model.certificate_.notes

@@ -37,7 +37,6 @@ LONGEST = 1024.0  # times a step that may be extrapolated
 CLOSE = 0.3  # standard errors: shorter steps are mixed, longer ones extrapolated
 NARROW = 1e4  # times the rounding of float64 is what these sums may lose
 ROUNDING = 1e-13  # of the likelihood, that a step may lose
-LEAST_START = 1e-3  # of the columns' variances, that a component starts with
 MOST_CELLS = 2**19  # rows × components of all starts that step together
 
 
@@ -99,56 +98,6 @@ def climb_together(
         return _Batch(rows, size, weight, starts[0]).run(starts, tol, most)
 
 
-def begin_together(
-    rows: KeptRows, size: Array, weight: float, partitions: Sequence[npt.NDArray[np.intp]], like: Mixture, rank: float
-) -> list[Mixture]:
-    """Mixtures of rows that are given to components, by labels.
-
-    Parameters
-    ----------
-    rows, size, weight
-        As in :func:`climb_together`.
-    partitions : sequence of ndarray of shape (n,)
-        Labels of the rows, every one of which is taken.
-    like : Mixture
-        Any of as many components, of the model and measured from the origin of the rows.
-    rank : float
-        Weight of the covariance within all clusters that each component's own is drawn to.
-
-    Returns
-    -------
-    list of Mixture
-        In the order of the partitions.
-    """
-    k, d = like.centres.shape
-    R = (np.stack(partitions)[:, None] == np.arange(k)[:, None]) * (1.0 if rows.w is None else rows.w)
-    T = (R.reshape(len(partitions) * k, -1) @ rows.Ft).reshape(len(partitions), k, -1)
-    N = T[..., 0]
-    centres, scatter = _spread_of(T, rows)
-    variances = np.diagonal(scatter, axis1=2, axis2=3) if rows.full else scatter
-    within = np.maximum(variances.sum(axis=1) / weight, LEAST_START * size**2)
-    counts = N + rank
-    scatter += rank * (within[:, None, :, None] * np.eye(d) if rows.full else within[:, None])
-    made = []
-    for n, c, m, S in zip(N, counts, centres, scatter, strict=True):
-        # models that are maximised by iterations begin them at one covariance for all
-        pooled = np.repeat((S.sum(axis=0) / c.sum())[None], k, axis=0)
-        made.append(Mixture(n / n.sum(), m, maximise_covariances(like.model, c, S, pooled), like.model, like.origin))
-    return made
-
-
-def _spread_of(T: Array, rows: KeptRows) -> tuple[Array, Array]:
-    """Centres and scatter about them, of sums."""
-    N, d = T[..., 0], len(rows.place)
-    centres = T[..., 1 : d + 1] / N[..., None]
-    if rows.full:
-        scatter = T[..., d + 1 :][..., rows.place]
-        scatter -= N[..., None, None] * (centres[..., :, None] * centres[..., None, :])
-    else:
-        scatter = T[..., d + 1 :] - N[..., None] * centres**2
-    return centres, scatter
-
-
 class _Batch:
     """The steps of starts of one model."""
 
@@ -184,6 +133,8 @@ class _Batch:
         longest, close = zero + 1.0, zero + CLOSE  # how far a step may be extrapolated, and where mixing begins
         jumped, phase = zero, 0
         for step in range(1, most + 1):
+            if not len(live):
+                break
             new, possible = self._maximise(trial, at)
             fine, P, maps = self._prepare(new)
             fine &= possible
@@ -204,15 +155,6 @@ class _Batch:
                 # a step that failed is shortened from now on
                 longest = np.where((jumped > 0) & ~up, np.maximum(1.0, jumped / 4), longest)
                 close = np.where(up | plain | (jumped > 0), close, close / 10)
-            for i, mine in enumerate(live):
-                one = climbs[mine]
-                one.passes += 1
-                if up[i]:
-                    one.heights.append(float(height[i]))
-                if done[i] or step == most:
-                    one.mixture, one.height, one.slope = self._mixture(at, i), float(height[i]), float(slopes[i])
-            if step == most or done.all():
-                break
             mixes = up & (slopes <= close)
             trial, plain, jumped = G, np.ones(len(live), dtype=bool), np.zeros(len(live))
             phase = (phase + 1) % 3
@@ -222,6 +164,13 @@ class _Batch:
             if phase == 2 and leaps.any():
                 trial, jumped, longest = self._extrapolate(G, f, past[-1][0], longest, leaps, trial)
                 plain = plain & ~(jumped > 0)
+            for i, mine in enumerate(live):
+                one = climbs[mine]
+                one.passes += 1
+                if up[i]:
+                    one.heights.append(float(height[i]))
+                if done[i] or step == most:
+                    one.mixture, one.height, one.slope = self._mixture(at, i), float(height[i]), float(slopes[i])
             if done.any():
                 left = np.flatnonzero(~done)
                 live, at, G, f, trial = live[left], at.take(left), G[left], f[left], trial[left]
@@ -261,7 +210,12 @@ class _Batch:
         if not fine.all():
             T = np.where(fine[:, None, None], T, self.even)
             N = T[..., 0]
-        centres, scatter = _spread_of(T, self.rows)
+        centres = T[..., 1 : d + 1] / N[..., None]
+        if full:
+            scatter = T[..., d + 1 :][..., self.rows.place]
+            scatter -= N[..., None, None] * (centres[..., :, None] * centres[..., None, :])
+        else:
+            scatter = T[..., d + 1 :] - N[..., None] * centres**2
         model, known = self.model, at.covariances
         if model in ("VVV", "VVI"):
             spread = scatter / N[..., None, None] if full else scatter / N[..., None]

@@ -142,15 +142,13 @@ def rows_needed(model: str, d: int) -> int:
 
 def find_coincident(mixture: Mixture) -> tuple[int, int] | None:
     """Two components that have the same mean and covariance, if there are any: there EM stands still on a saddle."""
-    away = mixture.centres - mixture.centres[:, None]
-    y = away * mixture.roots[:, None] if mixture.diagonal else away @ mixture.roots.transpose(0, 2, 1)
-    near = np.triu(np.einsum("kli,kli->kl", y, y) < SAME**2, 1)
-    if not near.any():
-        return None
-    for k, j in np.argwhere(near & (mixture.weights > 0) & (mixture.weights[:, None] > 0)):
-        R, change = mixture.roots[k], mixture.covariances[j] - mixture.covariances[k]
-        if np.abs(R**2 * change if mixture.diagonal else R @ change @ R.T).max() < SAME:
-            return int(k), int(j)
+    for k in range(mixture.n_components - 1):
+        R, shift = mixture.roots[k], mixture.centres[k + 1 :] - mixture.centres[k]
+        near = np.flatnonzero(np.sum((shift * R if mixture.diagonal else shift @ R.T) ** 2, axis=1) < SAME**2)
+        for j in near[mixture.weights[k + 1 :][near] > 0] + k + 1:
+            change = mixture.covariances[j] - mixture.covariances[k]
+            if np.abs(R**2 * change if mixture.diagonal else R @ change @ R.T).max() < SAME and mixture.weights[k] > 0:
+                return k, int(j)
     return None
 
 

@@ -32,8 +32,6 @@ LONGEST = 1024.0  # times a step that may be extrapolated
 LEAST = 0.01  # of the variances so far, that extrapolated ones must have
 ROUNDING = 1e-13  # of the objective, that a step may lose
 IDLE = 3  # rounds without gain before the rest is left to rounding
-CLOSE = 0.3  # standard errors: rounds of longer steps are extrapolated, shorter ones mixed
-MEMORY, DAMPING = 8, 1e-10  # steps that are mixed; of the squares of their differences
 TINY = float(np.finfo(float).tiny)
 
 
@@ -200,34 +198,27 @@ def fit_mixture(
             if rough is not None and rough.tolerance is not None:  # the first steps in a quicker mode of the device
                 # a relative error e of the statistics moves a step by up to e√n(1 + d) standard errors
                 blur = rough.tolerance * float(np.sqrt(data.weight)) * (1 + len(data.origin))
-                quick = MixtureAscent(rough, maximise, rough.tolerance)
-                start = quick.run(start, max(tol, blur), max_iter, accelerate, watch)[0].mixture
-                before = quick.passes - 1
+                first = MixtureAscent(rough, maximise, rough.tolerance)
+                start = first.run(start, max(tol, blur), max_iter, accelerate, watch)[0].mixture
+                before = first.passes - 1
                 said = rough.describe_precision()
                 modes = (f"before the objective's first value, {before} steps with {said}",)
-        ascent = MixtureAscent(data, maximise, before=before, give_up=give_up)
-        first: Mixture | MixtureIterate = start if before else ascent.evaluate(start)
-        if isinstance(first, MixtureIterate) and tol < first.slope <= CLOSE and max_iter > 0:  # one step may do
-            second = ascent.evaluate(first.next)
-            if second.slope <= tol and ascent.is_ascent(first, second):
-                first, began = second, [first.height]
-        if (
-            isinstance(first, MixtureIterate)
-            and isinstance(data, MixtureRows)
+        elif (
+            isinstance(data, MixtureRows)
+            and data.is_kept(start)
             and accelerate
             and max_iter > 0
             and maximise.is_free
             and start.model == maximise.model
-            and first.slope > tol
-            and data.is_kept(start)
+            and MixtureAscent(data, maximise).evaluate(start).slope > tol
         ):  # few rows; where their steps end, the careful ones look again and go on
             (climbed,) = data.climb([start], tol, max_iter - 1)
-            first, began, before = climbed.mixture, climbed.heights[:-1], max(climbed.passes - 1, 0)
-            ascent = MixtureAscent(data, maximise, before=before, give_up=give_up)
+            start, began, before = climbed.mixture, climbed.heights[:-1], max(climbed.passes - 1, 0)
             if watch is not None:
                 for i, height in enumerate(began):
                     watch(i, height)
-        at, heights, idle = ascent.run(first, tol, max_iter - before, accelerate, watch)
+        ascent = MixtureAscent(data, maximise, before=before, give_up=give_up)
+        at, heights, idle = ascent.run(start, tol, max_iter - before, accelerate, watch)
     diagnoses = diagnose(at.mixture, at.stats, maximise.prior)
     notes = tuple(item.message for item in diagnoses)
     if idle and at.slope > tol:
@@ -238,7 +229,7 @@ def fit_mixture(
         notes += (describe_coincident(same),)
     posterior = maximise.prior is not None and maximise.prior.counts > 0
     what = "maximum a posteriori for" if posterior else "maximum likelihood of a mixture of"
-    steps, how = before + ascent.passes - 1, "SQUAREM and Anderson's mixing"
+    steps, how = before + ascent.passes - 1, "SQUAREM and Anderson's mixing" if began else "SQUAREM"
     optimum = Optimum(
         f"EM, accelerated ({how} on the statistics)" if accelerate else "EM",
         f"{what} {at.mixture.n_components} normals, model {at.mixture.model}",
@@ -287,21 +278,17 @@ class MixtureAscent:
     give_up: bool = False
 
     def run(
-        self, start: Mixture | MixtureIterate, tol: float, most: int, accelerate: bool, watch: Watch | None
+        self, start: Mixture, tol: float, most: int, accelerate: bool, watch: Watch | None
     ) -> tuple[MixtureIterate, list[float], bool]:
         """Steps until the gradient is small, or nothing is gained, or there were enough: the end, heights, if idle."""
-        at = self.evaluate(start) if isinstance(start, Mixture) else start
+        at = self.evaluate(start)
         heights = [at.height]
         if most > 0 and at.slope > tol:
             first, at = at, self.evaluate(at.next)
             # a start that is not of the model counts from the first step that is
             heights = [first.height, at.height] if self.is_ascent(first, at) else [at.height]
-        longest, idle, close = 1.0, 0, CLOSE
+        longest, idle = 1.0, 0
         while self.passes <= most and at.slope > tol and idle < IDLE:
-            if accelerate and not self.give_up and at.slope <= close:
-                at, idle = self.mix(at, tol, most, heights, watch)
-                close /= 10  # where mixing has failed, extrapolation leads nearer first
-                continue
             jumps = accelerate and self.passes + 2 <= most
             path = [at]
             while len(path) < (3 if jumps else 2):
@@ -324,40 +311,6 @@ class MixtureAscent:
             if self.give_up and diagnose(at.mixture, at.stats, self.maximise.prior):
                 break
         return at, heights, idle >= IDLE
-
-    def mix(
-        self, at: MixtureIterate, tol: float, most: int, heights: list[float], watch: Watch | None
-    ) -> tuple[MixtureIterate, int]:
-        r"""Anderson's mixing of steps near an optimum: where it ends, and how often in a row nothing was gained.
-
-        With T the sums that a mixture was made of, G those that it leads to, and f = G − T, the next sums are
-        :math:`G-\sum_i\gamma_i\Delta G_i` with γ the least squares of :math:`f-\sum_i\gamma_i\Delta f_i`.
-        """
-        past = list[tuple[SufficientStatistics, SufficientStatistics]]()
-        last: SufficientStatistics | None = None  # f of the step before
-        idle = failures = 0
-        while self.passes <= most and at.slope > tol and idle < IDLE:
-            trial = _mix_steps(at, last, past) if past and last is not None else None
-            new = self.evaluate(at.next if trial is None else self.maximise(trial, at.mixture))
-            if not self.is_ascent(at, new):
-                failures, past, last = failures + 1, [], None
-                if trial is None or failures == IDLE:
-                    return at, IDLE if trial is None else 0
-                continue
-            step = new.stats.merge((at.stats if trial is None else trial).scale(-1.0))
-            if last is not None:
-                past = [*past, (step.merge(last.scale(-1.0)), new.stats.merge(at.stats.scale(-1.0)))][-MEMORY:]
-            gained = new.height > at.height + max(4 * np.finfo(float).eps, self.error) * (
-                abs(at.height) + at.stats.weight
-            )
-            idle = 0 if gained or new.slope < at.slope else idle + 1
-            at, last = new, step
-            heights.append(at.height)
-            if watch is not None:
-                watch(self.before + self.passes - 1, at.stats.log_likelihood)
-            if at.slope > 10 * CLOSE:
-                break
-        return at, idle
 
     def evaluate(self, mixture: Mixture) -> MixtureIterate:
         """One pass over the data, at a mixture."""
@@ -398,42 +351,22 @@ def _extrapolation(T0: SufficientStatistics, T1: SufficientStatistics, T2: Suffi
     """‖T₁−T₀‖/‖T₂−2T₁+T₀‖ in the units of the components: how far the steps can be extrapolated."""
     if T0.diagonal != T2.diagonal:
         return 1.0
-    a, b, c = (_in_units(stats, at, stats.counts) for stats in (T0, T1, T2))
+    vectors, R = [], at.roots
+    for stats in (T0, T1, T2):  # about the centres, in the components' standard deviations
+        stats = stats.shift(at.centres)
+        if at.diagonal:
+            first, second = stats.first * R, stats.second * R**2
+        else:
+            first = (R @ stats.first[:, :, None])[:, :, 0]
+            second = (R @ stats.second @ R.transpose(0, 2, 1)).reshape(len(R), -1)
+        rows = np.concatenate([stats.counts[:, None], first, second * math.sqrt(0.5)], axis=1)
+        rows *= np.where(stats.counts > 0, 1.0 / np.sqrt(np.maximum(stats.counts, TINY)), 0.0)[:, None]
+        vectors.append(rows.ravel())
+    a, b, c = vectors
     size, curve = float(np.linalg.norm(b - a)), float(np.linalg.norm((c - b) - (b - a)))
     if size <= 1e-11 * float(np.linalg.norm(b)) or curve == 0.0:  # extrapolating rounding errors magnifies them
         return 1.0
     return size / curve
-
-
-def _in_units(stats: SufficientStatistics, at: Mixture, counts: Array) -> Array:
-    """Sums about the centres of a mixture, in its standard deviations and by the roots of counts, as one vector."""
-    stats, R = stats.shift(at.centres), at.roots
-    if at.diagonal:
-        first, second = stats.first * R, stats.second * R**2
-    else:
-        first = (R @ stats.first[:, :, None])[:, :, 0]
-        second = (R @ stats.second @ R.transpose(0, 2, 1)).reshape(len(R), -1)
-    rows = np.concatenate([stats.counts[:, None], first, second * math.sqrt(0.5)], axis=1)
-    rows *= np.where(counts > 0, 1.0 / np.sqrt(np.maximum(counts, TINY)), 0.0)[:, None]
-    return np.asarray(rows.ravel())
-
-
-def _mix_steps(
-    at: MixtureIterate, step: SufficientStatistics, past: list[tuple[SufficientStatistics, SufficientStatistics]]
-) -> SufficientStatistics | None:
-    """The sums to try next; none where they are those of no data."""
-    counts = at.stats.counts
-    D = np.stack([_in_units(change, at.mixture, counts) for change, _ in past])
-    norms = np.sqrt(np.einsum("ij,ij->i", D, D))
-    if not (np.isfinite(norms).all() and norms.min() > 0):
-        return None
-    D /= norms[:, None]
-    gamma = np.linalg.solve(D @ D.T + DAMPING * np.eye(len(D)), D @ _in_units(step, at.mixture, counts)) / norms
-    trial = at.stats
-    for share, (_, change) in zip(gamma, past, strict=True):
-        trial = trial.merge(change.scale(-float(share)))
-    trial = replace(trial, weight=at.stats.weight)
-    return trial if _is_possible(trial, at.stats) else None
 
 
 def _is_possible(stats: SufficientStatistics, near: SufficientStatistics) -> bool:

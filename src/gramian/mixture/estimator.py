@@ -266,7 +266,7 @@ class GaussianMixture(MixtureAnswers, DensityMixin, BaseEstimator):
         shape = (self.n_components, len(data.origin))
         warm = last is not None and last.model == maximiser.model and last.centres.shape == shape
         with quiet_blas():  # in the starts too: small products between passes
-            starts: Any = [last] if warm else find_starts(self, data, maximiser, make_generator(self.random_state))
+            starts: Any = [last] if warm else find_starts(self, data, maximiser, make_random_state(self.random_state))
             self._fit_from_starts(starts, data, maximiser)
         self._warn()
         store_like(self, X)
@@ -712,13 +712,6 @@ def make_blocks(source: Source, k: int, device: Any = None) -> Iterator[tuple[in
                 f"Input X contains infinity (inf): the first is in row {block.start + i + 1}, column {j + 1}."
             )
         yield block.start, block.stop, X
-
-
-def make_generator(random_state: Any) -> np.random.Generator | np.random.RandomState:
-    """The same for starts: of a whole number the generator that is made in a tenth of the time."""
-    plain = random_state is None or type(random_state) is int
-    seed = random_state or 0 if plain else 0
-    return np.random.Generator(np.random.PCG64(seed)) if plain and seed >= 0 else make_random_state(random_state)
 
 
 def make_random_state(random_state: Any) -> np.random.RandomState:

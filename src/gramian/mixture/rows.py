@@ -19,14 +19,13 @@ from gramian.compute.mixture import KeptRows, rounding_size
 from gramian.compute.moments import Moments, block_moments
 from gramian.inputs.observed import summarise_observed
 from gramian.mixture import missing
-from gramian.mixture.batch import Climb, begin_together, climb_together
+from gramian.mixture.batch import Climb, climb_together
 from gramian.mixture.models import DIAGONAL
 from gramian.mixture.parameters import LEAST_VARIANCE, Mixture, SufficientStatistics, as_floats, check_variances
 from gramian.sources import Block, Source, memory_budget
 from gramian.sources.devices import source_to_device, source_to_numpy
 
 Array = npt.NDArray[np.float64]
-Labels = npt.NDArray[np.intp]
 
 T = TypeVar("T")
 
@@ -161,19 +160,6 @@ class MixtureRows:
             and self._kept(not start.diagonal) is not None
             and bool((self.variances > 0).all())
         )
-
-    def begin(self, partitions: Sequence[Labels], k: int, model: str, rank: float) -> list[Mixture] | None:
-        """Mixtures of rows that labels give to components, measured from the origin; None where rows are not kept.
-
-        Covariances are drawn to that within all clusters, as if each had ``rank`` rows more of it.
-        """
-        kept = self._kept(model not in DIAGONAL)
-        if kept is None or not bool((self.variances > 0).all()):
-            return None
-        d = len(self.origin)
-        even = np.ones((k, d) if model in DIAGONAL else (k, d, d))
-        like = Mixture(np.full(k, 1 / k), np.zeros((k, d)), even, model, self.origin)
-        return begin_together(kept, self._deviations, self.weight, partitions, like, rank)
 
     def climb(self, starts: Sequence[Mixture], tol: float, most: int) -> list[Climb]:
         """Steps of EM from several starts at once, of rows that are kept; all measured from the origin."""

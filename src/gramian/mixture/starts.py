@@ -7,46 +7,33 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from gramian.compute.devices import is_tensor, to_device, to_numpy
-from gramian.mixture.batch import LEAST_START
 from gramian.mixture.binned import Bins
-from gramian.mixture.diagnose import diagnose, rows_needed
+from gramian.mixture.diagnose import diagnose
 from gramian.mixture.em import Maximiser, MixtureAscent, MixtureFit, MixtureIterate, fit_mixture
 from gramian.mixture.missing import impute
-from gramian.mixture.models import DIAGONAL, POOLED, SPHERICAL
-from gramian.mixture.parameters import (
-    Mixture,
-    Prior,
-    SufficientStatistics,
-    as_floats,
-    free_parameters,
-    invert_precisions,
-)
+from gramian.mixture.models import DIAGONAL, SPHERICAL
+from gramian.mixture.parameters import Mixture, Prior, as_floats, free_parameters, invert_precisions
 from gramian.mixture.rows import MixtureRows
 from gramian.sources import DenseSource
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.intp]
-Draws = np.random.RandomState | np.random.Generator
 
 FEW_POINTS = 2_000  # rows that starts race on
-LEAST_POINTS, EACH = 500, 100  # rows that one start alone is found from, and for each component
 MOST_POINTS = 10_000  # rows that a start is found from, or 100 for each component: beyond, a sample of them
 MOST_LEAVES = 1_000  # points that are agglomerated: beyond, a sample of them, and the others go to the nearest cluster
 FILLING = 50  # iterations of the one normal distribution that missing cells are filled from, for a start
 ROUNDS = 50  # of k-means: a start needs no more
-SEEDS, SEEDS_EACH = 400, 25  # points that its seeds are drawn from at least, and for each of them
-MENDINGS = 5  # of a partition, at most
-SAME_SUM = 1e-9  # of the squares of all points: sums of distances so close are those of one partition
 TRIES = 2  # of k-means, in each of two metrics, before the first start
 FEW = 50  # points whose k-means is tried four times as often: chance seeds weigh more, and a try costs next to nothing
-FEW_LEAVES = 200  # points that are linked for one fit alone
+FEW_LEAVES = 500  # points that are linked for one fit alone
 MOST_TREE = 2**20  # leaves times the cube of the columns: a tree of more takes longer than the fits
 WHITE = {"half": 0.25, "white": 0.5}  # powers of the eigenvalues that principal axes are divided by
 # where and how rows are partitioned, kinds that are most unlike first
@@ -70,23 +57,20 @@ BIMODAL = 0.6  # of (skewness² + 1)/kurtosis: 1/3 of a normal, 5/9 of a uniform
 LEAST_CLUSTER = 5  # points of a plain cluster
 FREE = 24.0  # points for each parameter of a component in a column, from which on no more is asked
 ALIKE = 0.95  # of the weight in the same clusters: partitions that start one and the same fit
-NEARLY = 0.995  # of the weight: the same partition
 SHORT, LONG = 6, 100  # steps of a start before it is compared with others, and of the finalists
 FINALISTS = 4  # beyond those asked for
-RUNNERS = 4  # partitions that make a few steps, where one fit is asked for
 CHALLENGERS = 1  # the same, where one fit is asked for and not a choice between many
 MET = 1e-2  # standard errors: a step so short is near an optimum
-ROOM = 0.8  # of the rows: where all components need more, there is hardly an optimum in which none collapses
 NEAR = 0.1  # units of log-likelihood between starts that are about to meet
-SAME_HEIGHT = 1e-3  # the same, of those that have
 LEVEL = 1e-7  # of the weight, that is rounding
+LEAST_START = 1e-3  # of the columns' variances, that a component starts with
 
 
 def find_starts(
     model: Any,
     data: MixtureRows | Bins,
     maximiser: Maximiser,
-    rng: Draws,
+    rng: np.random.RandomState,
     pool: StartPool | None = None,
     more: Sequence[Mixture] = (),
 ) -> Iterator[Mixture]:
@@ -100,7 +84,7 @@ def find_starts(
         What is to be fitted.
     maximiser : Maximiser
         Covariance model, prior and constraints.
-    rng : RandomState or Generator
+    rng : RandomState
         Where draws come from.
     pool : StartPool, optional
         Partitions of the same data that another fit has made.
@@ -129,13 +113,8 @@ def find_starts(
     auto = model.init_params == "auto" and means is None
     alone = pool is None and model.n_init == 1
     if pool is None:  # one fit alone starts from all rows, unless they are many
-        most = MOST_POINTS
-        if auto and not alone:
-            most = FEW_POINTS
-        elif auto:
-            few = max(LEAST_POINTS, k * max(EACH, 3 * d))
-            most = few if isinstance(data, Bins) or data.source.shape[0] > 2 * few else 2 * few
-        pool = StartPool(data, k, rng, most)
+        many = not isinstance(data, Bins) and data.source.shape[0] > MOST_POINTS
+        pool = StartPool(data, k, rng, FEW_POINTS if auto and (many or not alone) else MOST_POINTS)
     points = pool.points(letters)
     if len(points.weights) < k:
         things = "bins" if isinstance(data, Bins) else "rows"
@@ -145,8 +124,6 @@ def find_starts(
         )
 
     def complete(start: Mixture) -> Mixture:
-        if all(part is None for part in given):
-            return replace(start, origin=data.origin)
         own = (start.weights, start.centres, start.covariances)
         parts = [mine if part is None else part for mine, part in zip(own, given, strict=True)]
         return Mixture.of(parts[0], parts[1], parts[2], letters, data.origin)
@@ -165,23 +142,9 @@ def find_starts(
     if own is not None and not own.hard and own.centre is None:
         penalty = replace(own, scale=own.scale * points.rows.weight / data.weight)
     if auto and alone and k > 1:  # those of many kinds follow where all of these collapse
-        found, few = pool.find_few(k, letters, rng), list[Mixture]()
-        if len(found) > 1 and maximiser.is_free and weights is None and spread is None:
-            few = race_partitions(points, found, k, maximiser, data.origin)
-        if few:
-            yield from few
-        elif len(found) == 1:
-            least = (
-                2 if letters in DIAGONAL else 2 * (d + 1)
-            )  # points of each, from which on chance does not collapse it
-            plain = np.bincount(found[0]).min() >= max(least, LEAST_CLUSTER) and maximiser.is_free
-            yield complete(_mixture_of_shares(points, found[0], k, letters, plain=bool(plain)))
-        else:
-            few = [complete(start_from(shares)) for shares in found]
-            yield from race(few, points.rows, maximiser, data.origin, 1, 1, CHALLENGERS, penalty)
-        pooled = letters in POOLED and letters not in DIAGONAL
-        if maximiser.is_free and (d > data.weight - k if pooled else k * rows_needed(letters, d) > ROOM * data.weight):
-            return  # too few rows for any to be sound
+        found = pool.find_unlike(k, letters, rng, likeliest)
+        few = [complete(start_from(shares)) for shares in found]
+        yield from few if len(few) == 1 else race(few, points.rows, maximiser, data.origin, 1, 1, CHALLENGERS, penalty)
     if auto:
         kinds = pool.partitions(k, letters in SPHERICAL)
         # solutions of neighbours and mclust's own start, plain as it is, are followed to their end
@@ -275,39 +238,6 @@ def race(
     yield from (begun[i] for i in collapsed)
 
 
-def race_partitions(
-    points: StartPoints, partitions: Sequence[Labels], k: int, maximiser: Maximiser, origin: Array
-) -> list[Mixture]:
-    """The best of few partitions as :func:`race` finds it, all at once; none where points are many, or all collapse.
-
-    The likeliest make a few steps, and of these the highest go on until they are near an optimum.
-    """
-    rows = points.rows
-    made = rows.begin(partitions, k, maximiser.model, (len(origin) + 1.0) * rows.weight / len(points.weights))
-    if made is None:
-        return []
-    floor = Prior.floor(rows)
-    for most, steps in ((len(made), 0), (RUNNERS, SHORT), (2 + CHALLENGERS, LONG)):
-        climbs = rows.climb(made[:most], MET if steps < LONG else 0.01 * MET, steps)
-        order = sorted(range(len(climbs)), key=lambda i: -climbs[i].height)
-        unlike, top = list[int](), np.inf
-        for i in order:  # of those that have met, the first to come as high as rounding; of starts, all
-            height = climbs[i].height
-            if not np.isfinite(height):
-                continue
-            if not steps or not unlike or top - height > SAME_HEIGHT:
-                unlike.append(i)
-                top = height
-            elif top - height <= LEVEL * rows.weight:
-                unlike[-1] = min(unlike[-1], i)
-        made = [climbs[i].mixture for i in unlike]
-        if len(made) <= 1 and steps:
-            break
-    sound = [one for one in made if not diagnose(one, rows.expect(one), floor)]
-    zero = np.zeros(len(origin))
-    return [replace(one.shift_origin(zero), origin=origin) for one in sound]
-
-
 def count_tries(points: int) -> int:
     """How often k-means is tried in one metric."""
     return TRIES if points > FEW else 4 * TRIES
@@ -322,7 +252,7 @@ class StartPool:
         What is to be fitted.
     k : int
         The most components.
-    rng : RandomState or Generator
+    rng : RandomState
         Where draws come from.
     most : int
         Rows that starts are found from, or 100 for each component: beyond, a sample of them.
@@ -330,9 +260,11 @@ class StartPool:
         Whether to agglomerate by the likelihood of clusters with their own covariances too, which takes longest.
     """
 
-    def __init__(self, data: MixtureRows | Bins, k: int, rng: Draws, most: int, *, tree: bool = False) -> None:
+    def __init__(
+        self, data: MixtureRows | Bins, k: int, rng: np.random.RandomState, most: int, *, tree: bool = False
+    ) -> None:
         self._points, self.tree = find_points(data, "VVV", max(most, 100 * k), rng), tree
-        self.seed = int(rng.random() * (2**31 - 1))
+        self.seed = int(rng.randint(2**31 - 1))
         self._made: dict[Any, Any] = {}
 
     def points(self, model: str) -> StartPoints:
@@ -359,33 +291,35 @@ class StartPool:
                 seen.add(labels.tobytes())
                 yield labels
 
-    def find_few(self, k: int, model: str, rng: Draws) -> list[Labels]:
-        """Partitions by k-means in three metrics, and where these differ by linkage of few points too; no two alike.
+    def find_unlike(
+        self, k: int, model: str, rng: np.random.RandomState, choose: Callable[[list[Labels]], int]
+    ) -> list[Labels]:
+        """Partitions by k-means in three metrics, and where they differ by linkage of few points too; no two alike.
 
-        A plain one is all: other starts lead there, or lower. So is one of few points for the parameters that is found
-        in the second metric too.
+        The first is that of ``init_params="kmeans"``, which ``choose`` finds among its tries, unless all are alike. A
+        plain one is all: other starts lead there, or lower.
         """
         points, spherical = self.points(model), model in SPHERICAL
         Z, w, d = points.scaled, points.weights, len(points.units)
-        labels, clusters = find_clusters(Z, w, k, rng)
-        if is_plain(Z, w, labels, k, free_parameters(model, k, d) / (k * d), clusters):
-            return [labels]
-        # in the order in which init_params="kmeans" draws: what that starts from is among these
-        others = [by_kmeans(Z, w, k, rng), by_kmeans(Z if spherical else self._turn("half"), w, k, rng)]
-        if spherical:
-            others.append(by_kmeans(self._turn("half"), w, k, np.random.default_rng(self.seed)))
-        if d > 1 and is_alike(labels, others[-1], w, k) and is_plain(Z, w, labels, k, 0.0, clusters):
-            return [labels]
-        others.append(by_kmeans(Z if spherical else self._turn("half"), w, k, rng))
-        if len(Z) > 2 * d > 2:  # white points that are few lie equally far from each other
-            others.append(by_kmeans(self._turn("white"), w, k, rng))
+        freedom = free_parameters(model, k, d) / (k * d)
+        tries, count = list[Labels](), count_tries(len(Z))
+        for _ in range(count):
+            tries.append(by_kmeans(Z, w, k, rng))
+            if is_plain(Z, w, tries[-1], k, freedom):
+                return tries[-1:]
+        others = [self._cluster(space, "kmeans", k) for space in WHITE] if len(Z) > 2 * d > 2 else []
+        if len(Z) > FEW and others and all(is_alike(tries[0], labels, w, k) for labels in others):
+            return tries[:1]
+        Y = Z if spherical else self._turn("half")
+        tries += [by_kmeans(Y, w, k, rng) for _ in range(count)]
         kinds = KINDS_OF_ONE[:2] if d == 1 else (("half", "ward"), ("bimodal", "ward"))
         others += [self._cluster(*kind, k) for kind in kinds if len(Z) <= FEW_LEAVES or kind[1] == "quantiles"]
-        unlike = [labels]
-        for other in others:
-            if not any(is_alike(one, other, w, k, NEARLY) for one in unlike):
-                unlike.append(other)
-        return unlike
+        tries = [one for i, one in enumerate(tries) if not any(is_alike(one, each, w, k, 1.0) for each in tries[:i])]
+        found = [tries[choose(tries)]]
+        for labels in others + tries:
+            if not any(is_alike(labels, other, w, k) for other in found):
+                found.append(labels)
+        return found
 
     def _turn(self, space: str) -> Any:
         """The points in one of the metrics that they are partitioned in."""
@@ -402,15 +336,14 @@ class StartPool:
             return self._made[space, way, k]
         Y, Z, w = self._turn(space), self._points.scaled, self._points.weights
         if way == "kmeans":
-            # of many kinds, the more unlike the better
-            labels = by_kmeans(Y, w, k, np.random.RandomState([self.seed, k]), mend=False)
+            labels = by_kmeans(Y, w, k, np.random.RandomState([self.seed, k]))
         elif way == "quantiles":  # points of one column are in order
             labels = np.minimum(np.cumsum(w) * (k / w.sum()) - 1e-9, k - 1).astype(np.intp)
         else:
             some: Any = slice(None)
-            rng = np.random.default_rng(self.seed)
+            rng = np.random.RandomState(self.seed)
             if len(Z) > MOST_LEAVES:  # a sample, the other points going to the nearest centre
-                some = self._once("some", lambda: np.unique(_draw(w, rng.random(MOST_LEAVES))))
+                some = self._once("some", lambda: np.unique(_draw(w, rng.random_sample(MOST_LEAVES))))
             if way == "tree":
                 labels = by_agglomeration(Y[some], w[some], k, spheres=False)
             else:
@@ -456,54 +389,39 @@ class StartPoints:
     scaled: Array
 
 
-def find_points(data: MixtureRows | Bins, model: str, most: int, rng: Draws) -> StartPoints:
+def find_points(data: MixtureRows | Bins, model: str, most: int, rng: np.random.RandomState) -> StartPoints:
     """Return the distinct rows of data, or of a sample where they are many; of bins, the middles.
 
     A weight is the row so many times: the points and the draws from them are the same either way.
     """
-    whole, counts = False, None  # of points that each count once there are none
     if isinstance(data, Bins):
         taken = np.flatnonzero(data.counts > 0)
-        D, counts = _middles(data.lower[taken] - data.origin, data.upper[taken] - data.origin)[0], data.counts[taken]
+        D, w = _middles(data.lower[taken] - data.origin, data.upper[taken] - data.origin)[0], data.counts[taken]
     else:
-        n, given = data.source.shape[0], data.sample_weight
-        whole = n <= most
-        if not whole:
-            u = rng.random(most)
-            drawn = (n * u).astype(np.intp) if given is None else _draw(given, u)
-            taken, seen = np.unique(drawn, return_counts=True)
-            counts = seen.astype(np.float64)
-        elif given is not None:
-            taken = np.flatnonzero(given > 0)
-            counts = given[taken]
-        else:
-            taken = np.arange(n)
-        D = np.empty((len(taken), len(data.origin)))
+        n = data.source.shape[0]
+        w = np.ones(n) if data.sample_weight is None else data.sample_weight
+        if n > most:
+            w = np.bincount(_draw(w, rng.random_sample(most)), minlength=n).astype(np.float64)
+        taken = np.flatnonzero(w > 0)
+        D, w = np.empty((len(taken), len(data.origin))), w[taken]
         for block in data.source.blocks():
             first, last = np.searchsorted(taken, (block.start, block.stop))
             X, mine = block.values, taken[first:last] - block.start
             # rows are gathered on their device: only those taken leave it
             D[first:last] = to_numpy(X[to_device(mine, X.device)]) if is_tensor(X) else X[mine]
         D -= data.origin
-        if data.incomplete and np.isnan(D).any():  # cells as one normal expects them, given those that are there
-            whole = False
-            D = impute(D, fit_one_normal(MixtureRows.of(DenseSource(D), counts), FILLING).mixture)[0]
+    if np.isnan(D).any():  # missing cells as one normal distribution expects them, given those that are there
+        D = impute(D, fit_one_normal(MixtureRows.of(DenseSource(D), w), FILLING).mixture)[0]
     # equal rows together, so that repeated rows and weights give the same start; few differ in other columns alone
     order = np.argsort(D[:, 0], kind="stable")
-    D, w = D[order], np.ones(len(D)) if counts is None else counts[order]
-    if np.any(D[1:, 0] == D[:-1, 0]):
+    if np.any(np.diff(D[order, 0]) == 0):
         order = np.lexsort(D.T[::-1])
-        D, w = D[order], w[order]
-        new = np.concatenate([[True], (D[1:] != D[:-1]).any(axis=1)])
-        if not new.all():
-            D, w, counts = D[new], np.asarray(np.bincount(np.cumsum(new) - 1, w), dtype=np.float64), w
-    weight = float(w.sum())
-    mean = np.zeros(D.shape[1]) if whole else w @ D / weight
-    variances = data.variances if whole else np.maximum(w @ (D - mean) ** 2 / weight, 0.0)
-    spread = np.sqrt(variances)
+    D, w = D[order], w[order]
+    new = np.concatenate([[True], (D[1:] != D[:-1]).any(axis=1)])
+    D, w = np.ascontiguousarray(D[new]), np.asarray(np.bincount(np.cumsum(new) - 1, w), dtype=np.float64)
+    spread = np.sqrt(np.maximum(w @ (D - w @ D / w.sum()) ** 2 / w.sum(), 0.0))
     units = np.ones(D.shape[1]) if model in SPHERICAL else np.where(spread > 0, spread, 1.0)
-    rows = MixtureRows(DenseSource(D), None if counts is None else w, mean, variances, weight, False)
-    return StartPoints(rows, w, units, np.asarray(D / units))
+    return StartPoints(MixtureRows.of(DenseSource(D), w), w, units, np.asarray(D / units))
 
 
 def _middles(low: Array, high: Array) -> tuple[Array, Array]:
@@ -516,18 +434,20 @@ def _middles(low: Array, high: Array) -> tuple[Array, Array]:
     return low + 0.5 * (high - low), typical
 
 
-def _partition(points: StartPoints, k: int, how: str, spherical: bool, turn: int, rng: Draws) -> list[Any]:
+def _partition(
+    points: StartPoints, k: int, how: str, spherical: bool, turn: int, rng: np.random.RandomState
+) -> list[Any]:
     """Labels of the points, or shares in them: several for the first start by k-means, to take the likeliest."""
     Z, w = points.scaled, points.weights
     if how == "k-means++":
         return [nearest(Z, Z[seeds(Z, w, k, rng)])[0]]
     if how == "random":  # responsibilities, uniform before they are made to sum to 1, as scikit-learn's
-        R = rng.random((len(Z), k))
+        R = rng.random_sample((len(Z), k))
         return [R / R.sum(axis=1, keepdims=True)]
     if how == "random_from_data":  # every point to the nearest of k rows, each other than the ones before
         chosen, left = list[int](), w.copy()
         for _ in range(k):
-            chosen.append(int(_draw(left, rng.random())))
+            chosen.append(int(_draw(left, rng.random_sample())))
             left[chosen[-1]] = 0.0
         return [nearest(Z, Z[chosen])[0]]
     tree = how == "hierarchical" and (turn == 0 or len(Z) > MOST_LEAVES)
@@ -538,7 +458,7 @@ def _partition(points: StartPoints, k: int, how: str, spherical: bool, turn: int
         return [by_kmeans(X, w, k, rng) for X in (Z, Y) for _ in range(count_tries(len(Z)))]
     if len(Z) <= MOST_LEAVES:
         return [by_agglomeration(Y, w, k, spheres=spherical)]
-    some, count = np.unique(_draw(w, rng.random(MOST_LEAVES)), return_counts=True)
+    some, count = np.unique(_draw(w, rng.random_sample(MOST_LEAVES)), return_counts=True)
     few = count.astype(np.float64)  # of some points, the others going to the nearest centre
     return [nearest(Y, _cluster_means(Y[some], few, by_agglomeration(Y[some], few, k, spheres=spherical), k))[0]]
 
@@ -558,16 +478,13 @@ def is_alike(one: Labels, other: Labels, w: Array, k: int, share: float = ALIKE)
     return len(set(whose.tolist())) == k and bool(shared.max(axis=1).sum() >= share * w.sum())
 
 
-def is_plain(
-    Z: Array, w: Array, labels: Labels, k: int, freedom: float = 1.0, clusters: Clusters | None = None
-) -> bool:
+def is_plain(Z: Array, w: Array, labels: Labels, k: int, freedom: float = 1.0) -> bool:
     """Whether all clusters lie far apart from each other, and none of them falls apart into two.
 
     Then the components hardly share a point, so that EM stays there, and a better optimum would need two groups that
     look like one. Halves of one group do not lie apart: those of a normal one by 1.3 of the measure in few columns, and
     at best by about √(2d/m + 2.5)/2 with m points each in d columns, for which more is asked. So it is where points
     are few for a model's parameters, ``freedom`` for each component and column: then it may fit chance even better.
-    With ``freedom=0`` that is not asked, and clusters may be of few points.
 
     Examples
     --------
@@ -579,71 +496,37 @@ def is_plain(
     (True, False)
     """
     sizes, d = np.bincount(labels, minlength=k), Z.shape[1]
-    if freedom and sizes.min() < LEAST_CLUSTER:
+    if sizes.min() < LEAST_CLUSTER:
         return False
     apart = APART * math.sqrt(max(1.0, (2 * d / sizes.min() + 2.5) / 6.5) * max(1.0, FREE * freedom / sizes.min()))
-    if clusters is None:
-        clusters = measure_clusters(Z / (float(np.abs(Z).max()) or 1.0), w, labels, k)
-    whose, shares, _, C, D, t = clusters
-    lines = C[:, None] - C
-    lengths = np.sqrt(np.einsum("abi,abi->ab", lines, lines))
-    along = D @ C.T
-    off = np.take_along_axis(along, whose[:, None], axis=1) - along  # of the line to each other centre
-    spread = np.sqrt(shares @ off**2) / np.where(lengths > 0, lengths, 1.0)
+    order, ends = np.argsort(labels, kind="stable"), np.cumsum(sizes)
+    groups = [order[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    shares = [w[rows] / w[rows].sum() for rows in groups]
+    C = np.stack([v @ Z[rows] for v, rows in zip(shares, groups, strict=True)])
+    lengths, spread = np.empty((k, k)), np.empty((k, k))
+    for a, (v, rows) in enumerate(zip(shares, groups, strict=True)):
+        lines = C[a] - C
+        lengths[a] = np.sqrt(np.einsum("ij,ij->i", lines, lines))
+        off = Z[rows] @ (lines / np.where(lengths[a] > 0, lengths[a], 1.0)[:, None]).T
+        off -= v @ off
+        spread[a] = np.sqrt(v @ off**2)
     if not np.all((lengths > apart * (spread + spread.T)) | np.eye(k, dtype=bool)):
         return False
-    second, third, fourth = (shares @ np.stack([t**2, t**3, t**4], axis=1)).T
-    apart_inside = third**2 / np.where(second > 0, second, 1.0) + second**2 > BIMODAL * fourth
-    return not np.any(apart_inside & (sizes >= LEAST_CLUSTER))
+    for a, (v, rows) in enumerate(zip(shares, groups, strict=True)):
+        D = Z[rows] - C[a]
+        D = D / (float(np.abs(D).max()) or 1.0)
+        t = D @ D[np.argmax(np.einsum("ij,ij->i", D, D))]
+        for _ in range(3):  # towards the longest axis, along which two groups would lie apart
+            t = D @ ((v * t) @ D)
+            t /= float(np.abs(t).max()) or 1.0
+        squares = v @ t**2
+        if not (v @ t**3) ** 2 / (squares or 1.0) + squares**2 <= BIMODAL * (v @ t**4):
+            return False
+    return True
 
 
-class Clusters(NamedTuple):
-    """What clusters of points measure.
-
-    Attributes
-    ----------
-    labels : ndarray of shape (n,)
-        Which cluster each point is in.
-    shares : ndarray of shape (k, n)
-        Of each point in the weight of its cluster.
-    mass : ndarray of shape (k,)
-        Weights of the clusters.
-    centres : ndarray of shape (k, d)
-        Their means.
-    away : ndarray of shape (n, d)
-        Points from the centre of their cluster.
-    along : ndarray of shape (n,)
-        The same along its longest axis, where the farthest lies at 1 or −1.
-    """
-
-    labels: Labels
-    shares: Array
-    mass: Array
-    centres: Array
-    away: Array
-    along: Array
-
-
-def measure_clusters(Z: Array, w: Array, labels: Labels, k: int) -> Clusters:
-    """Measure clusters, none of which is empty."""
-    own = labels == np.arange(k)[:, None]
-    shares = own * w
-    mass = shares.sum(axis=1)
-    shares /= mass[:, None]
-    C = shares @ Z
-    D = Z - C[labels]
-    unit = float(np.abs(D).max()) or 1.0
-    Y = D / unit
-    t = np.take_along_axis(Y, (shares @ Y**2).argmax(axis=1)[labels][:, None], axis=1)[:, 0]
-    for _ in range(3):  # of power iterations
-        t = np.einsum("ij,ij->i", Y, ((shares * t) @ Y)[labels])
-        top = (own * np.abs(t)).max(axis=1)
-        t /= np.where(top > 0, top, 1.0)[labels]
-    return Clusters(labels, shares, mass, C, D, np.asarray(t))
-
-
-def by_kmeans(Z: Array, w: Array, k: int, rng: Draws, *, mend: bool = True) -> Labels:
-    """K-means from seeds of k-means++, mended by splits and mergers.
+def by_kmeans(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> Labels:
+    """Lloyd's iterations from seeds of k-means++.
 
     Examples
     --------
@@ -653,111 +536,46 @@ def by_kmeans(Z: Array, w: Array, k: int, rng: Draws, *, mend: bool = True) -> L
     >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
     True
     """
-    return find_clusters(Z, w, k, rng, mend=mend)[0]
+    C, numbers = Z[seeds(Z, w, k, rng)], np.arange(k)[:, None]
 
+    def assign() -> Labels:
+        D = Z @ (-2.0 * C.T)
+        D += np.einsum("ij,ij->i", C, C)
+        return np.asarray(np.argmin(D, axis=1))
 
-def find_clusters(Z: Array, w: Array, k: int, rng: Draws, *, mend: bool = True) -> tuple[Labels, Clusters]:
-    """K-means, and what its clusters measure.
+    def fill() -> Labels:  # distances are looked at only where a cluster is empty
+        full = np.bincount(labels, minlength=k).all()
+        return labels if full else _fill_empty(labels, nearest(Z, C)[1], k)
 
-    Lloyd's iterations never move a centre from a group that holds two to a group that lacks one: clusters that fall
-    apart are split, and as many near ones merged, while that gains.
-    """
-    n, Z = len(Z), Z * np.ldexp(1.0, -int(np.frexp(np.abs(Z).max())[1]))  # fourth powers have room
-    some = max(SEEDS, SEEDS_EACH * k)  # of many points every so many are enough
-    step = 1 if n < 2 * some else n // some
-    squares, Y = np.einsum("ij,ij->i", Z, Z), np.ascontiguousarray(-2.0 * Z.T)
-    level, numbers = SAME_SUM * float(w @ squares), np.arange(k)[:, None]
-
-    def iterate(C: Array) -> tuple[Labels, float]:
-        """Lloyd's iterations: labels, and the sum of squared distances."""
-        last: Any = None
-        own, low = np.zeros((k, n), dtype=bool), np.zeros(n)
-        for _ in range(ROUNDS):
-            D = C @ Y
-            D += np.einsum("ij,ij->i", C, C)[:, None]
-            low = D.min(axis=0)
-            own = np.less_equal(D, low)
-            if last is not None and np.array_equal(own, last):
-                break
-            last, shares = own, own * w
-            sums = shares.sum(axis=1)
-            if not sums.all():
-                shares = (_fill_empty(own.argmax(axis=0), low + squares, k) == numbers) * w
-                sums = shares.sum(axis=1)
-            C = (shares @ Z) / sums[:, None]
-        return _fill_empty(own.argmax(axis=0), low + squares, k), float(low @ w)
-
-    def measure() -> Clusters:
-        few = labels[::step]
-        enough = step == 1 or np.bincount(few, minlength=k).min() >= LEAST_CLUSTER
-        return measure_clusters(Z[::step], w[::step], few, k) if enough else measure_clusters(Z, w, labels, k)
-
-    labels, total = iterate(Z[::step][seeds(Z[::step], w[::step], k, rng)])
-    clusters = measure()
-    for _ in range(MENDINGS if mend and k > 2 else 0):
-        C = _split_and_merge(clusters)
-        if C is None:
+    labels = assign()
+    for _ in range(ROUNDS):
+        filled = fill()
+        own = (filled == numbers) * w
+        C = own @ Z / own.sum(axis=1)[:, None]
+        new = assign()
+        if np.array_equal(new, labels):
             break
-        mended, lower = iterate(C)
-        if not lower < total - level:
-            break
-        labels, total = mended, lower
-        clusters = measure()
-    return labels, clusters
+        labels = new
+    return fill()
 
 
-def _split_and_merge(clusters: Clusters) -> Array | None:
-    """Centres after the clusters that fall apart most are split, and as many near ones merged; None where no gain."""
-    _, shares, mass, C, D, t = clusters
-    k = len(mass)
-    upper = shares * (t > 0)
-    share = upper.sum(axis=1)
-    inside = (share > 0) & (share < 1)
-    half = (upper @ D) / np.where(inside, share, 1.0)[:, None]
-    gain = np.where(inside, mass * share / np.where(inside, 1.0 - share, 1.0) * np.einsum("ij,ij->i", half, half), 0.0)
-    lines = C[:, None] - C
-    cost = np.einsum("abi,abi->ab", lines, lines) / (1.0 / mass + 1.0 / mass[:, None])
-    numbers = np.arange(k)
-    cost[numbers[:, None] >= numbers] = np.inf
-    if not gain.max() > cost.min():
-        return None
-    free, moved = np.ones(k, dtype=bool), C.copy()
-    pairs = iter(np.argsort(cost, axis=None)[: k * (k - 1) // 2])
-    for s in np.argsort(-gain, kind="stable"):
-        if not free[s]:
-            continue
-        free[s] = False
-        pair = next(((a, b) for a, b in (divmod(int(i), k) for i in pairs) if free[a] and free[b]), None)
-        if pair is None or not gain[s] > cost[pair]:
-            break
-        a, b = pair
-        free[[a, b]] = False
-        moved[a] = (mass[a] * C[a] + mass[b] * C[b]) / (mass[a] + mass[b])
-        moved[s], moved[b] = C[s] + half[s], C[s] - half[s] * share[s] / (1.0 - share[s])
-    return None if np.array_equal(moved, C) else moved
-
-
-def seeds(Z: Array, w: Array, k: int, rng: Draws) -> list[int]:
+def seeds(Z: Array, w: Array, k: int, rng: np.random.RandomState) -> list[int]:
     """Greedy k-means++ (Arthur and Vassilvitskii 2007): of a few candidates, the one that leaves least."""
     chosen: list[int] = []
-    few, n = 2 + int(math.log(k)), len(Z)
-    u, numbers = rng.random((k, few)), np.arange(few)
-    left, mass = np.full(n, np.inf), w  # squared distances from those chosen
-    squares, Y = np.einsum("ij,ij->i", Z, Z), np.ascontiguousarray(-2.0 * Z.T)
+    left, mass = np.full(len(Z), np.inf), w  # squared distances from those chosen
+    squares = np.einsum("ij,ij->i", Z, Z)
     for turn in range(k):
-        ends = mass.cumsum()
-        some = np.minimum(ends.searchsorted(u[turn, : few if turn else 1] * ends[-1], side="right"), n - 1)
-        after = Z[some] @ Y
+        candidates = _draw(mass, rng.random_sample(2 + int(np.log(k)) if turn else 1))
+        after = (-2.0 * Z[candidates]) @ Z.T
         after += squares
-        after += squares[some, None]
-        np.maximum(after, 0.0, out=after)
-        np.minimum(after, left, out=after)
-        after[numbers[: len(some)], some] = 0.0  # whatever rounding has left
-        sums = after @ w
-        best = int(sums.argmin())
-        chosen.append(int(some[best]))
-        left = after[best]
-        mass = w * left if sums[best] > 0 else np.where(np.isin(np.arange(n), chosen), 0.0, w)
+        after += squares[candidates][:, None]
+        np.clip(after, 0.0, left, out=after)
+        after[np.arange(len(candidates)), candidates] = 0.0  # whatever rounding has left
+        best = int(np.argmin(after @ w))
+        chosen.append(int(candidates[best]))
+        left, mass = after[best], w * after[best]
+        if not mass.sum() > 0:
+            mass = np.where(np.isin(np.arange(len(Z)), chosen), 0.0, w)
     return chosen
 
 
@@ -803,26 +621,9 @@ def _mixture_of_shares(points: StartPoints, shares: Any, k: int, letters: str, *
     rows, Z, d = points.rows, points.scaled, len(points.units)
     if shares.ndim == 1:
         sizes = np.bincount(shares, minlength=k)
-        if not sizes.all():
-            middles = np.stack([Z[shares == j].sum(axis=0) / max(size, 1) for j, size in enumerate(sizes)])
-            shares = _fill_empty(shares, np.sum((Z - middles[shares]) ** 2, axis=1), k)
-        own = (shares == np.arange(k)[:, None]) * points.weights
-        mass = own.sum(axis=1)
-        centres = (own @ Z) / mass[:, None]
-        D = Z - centres[shares]
-        centres, unit = centres * points.units, points.units
-        if letters in DIAGONAL:
-            second = (own @ D**2) * unit**2
-        else:
-            second = np.empty((k, d, d))
-            for j in range(k):
-                E = D[shares == j]
-                np.matmul(E.T * points.weights[shares == j], E, out=second[j])
-            second *= unit[:, None] * unit
-        nothing = np.zeros((k, d))
-        stats = SufficientStatistics(mass, nothing, second, 0.0, centres, nothing[0], float(mass.sum()))
-    else:
-        stats = rows.assign(shares, k, letters, np.zeros(d))
+        centres = np.stack([Z[shares == j].sum(axis=0) / max(size, 1) for j, size in enumerate(sizes)])
+        shares = _fill_empty(shares, np.sum((Z - centres[shares]) ** 2, axis=1), k)
+    stats = rows.assign(shares, k, letters, np.zeros(d))
     if plain:
         return Maximiser(letters, Prior.floor(rows))(stats)
     scatter = stats.second.sum(axis=0)

@@ -274,7 +274,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             L, self.correlations_ = self.rotation_.loadings * unit, self.rotation_.correlations
         self.components_ = np.ascontiguousarray(L.T)
         self.loglike_ = [-float(height) for height in heights]
-        self.n_iter_ = best.steps
+        self.n_iter_ = max(best.steps, 1)  # a start may need none; scikit-learn counts from 1
         self.degrees_of_freedom_, self.statistic_, self.p_value_ = max(free // 2, 0), math.nan, math.nan
         if at.others is not None and q == p:
             values = np.concatenate([at.theta, at.others[0]])
