@@ -694,7 +694,8 @@ class TextColumns:
     def of_kinds(cls, kinds: dict[int, str]) -> TextColumns:
         """Make room for columns of these kinds."""
         numeric = [j for j, kind in kinds.items() if kind in ("number", "truth")]
-        others: dict[int, list[npt.NDArray[np.object_]]] = {j: [] for j in kinds if j not in numeric}
+        known = set(numeric)
+        others: dict[int, list[npt.NDArray[np.object_]]] = {j: [] for j in kinds if j not in known}
         return cls(numeric, np.empty((0, len(numeric))), others, kinds)
 
     def append(self, n: int, numbers: Iterable[npt.NDArray[Any]], others: Mapping[int, Column], expected: int) -> None:
@@ -715,7 +716,8 @@ class TextColumns:
         """Give a column of texts its numbers."""
         del self.others[j]
         self.kinds[j] = "number"
-        order = [column for column in self.kinds if column in {*self.numeric, j}]
+        numeric = {*self.numeric, j}
+        order = [column for column in self.kinds if column in numeric]
         at = order.index(j)
         self.values = np.insert(self.values[: self.rows], at, numbers, axis=1)
         self.numeric = order
