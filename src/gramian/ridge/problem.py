@@ -28,7 +28,7 @@ from array_api_compat import is_numpy_namespace
 from gramian.compute.dense import centre_few
 from gramian.compute.devices import like, to_numpy
 from gramian.compute.moments import Moments, block_moments
-from gramian.compute.threads import parallel_sum
+from gramian.compute.threads import parallel_sum, quiet_blas
 from gramian.inputs.checks import check_targets, check_weights, has_whole_weights
 from gramian.inputs.opening import open_input, refuse_non_finite
 from gramian.operators import Centred, ColumnScaled, Data, Operator, RowWeighted
@@ -417,7 +417,8 @@ def _sum_moments(source: Source, Y: Array, w: Array | None, centre: bool, gram: 
         if w is None and type(source) is DenseSource and source.values.size <= FORMED:
             X = source.values
             if not gram or X.size * X.shape[1] <= ONE_THREAD:
-                return _sum_few(X, Y, centre, gram, unit)
+                with quiet_blas():  # the same bits however many threads there are
+                    return _sum_few(X, Y, centre, gram, unit)
         if gram and is_numpy_namespace(source.xp) and not source.sparse:
 
             def joint(b: Block) -> JointMoments:

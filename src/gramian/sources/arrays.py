@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,6 @@ from array_api_compat import array_namespace, device
 from gramian.compute.devices import to_numpy
 from gramian.sources.base import Block, MappedSource, SelectedSource, Source, memory_budget
 from gramian.sources.errors import SourceError
-
-S = TypeVar("S")
 
 DEVICE_BYTES = 2**31  # of a block of float64 numbers on a GPU, whose loops cut it further
 WHOLE = 2**53  # up to here float64 holds every whole number
@@ -201,19 +199,11 @@ class DenseSource(Source):
         for start, stop in self.ranges(rows, self.shape[1] * 8):
             yield Block(start, stop, self.values[start:stop])
 
-    def _reduce(
-        self,
-        statistic: Callable[..., S],
-        merge: Callable[[S, S], S],
-        rows: int | None,
-        along: Sequence[Any],
-        result_bytes: int,
-    ) -> S:
+    def one_block(self, rows: int | None) -> Block | None:
+        """All rows, which most arrays are read as."""
         n, p = self.shape
         whole = type(self) is DenseSource and self.first == 0 and self.last is None
-        if whole and (rows or memory_budget() // (32 * max(p, 1))) >= n:
-            return statistic(Block(0, n, self.values), *along)  # one block, as most arrays are
-        return super()._reduce(statistic, merge, rows, along, result_bytes)
+        return Block(0, n, self.values) if whole and (rows or memory_budget() // (32 * max(p, 1))) >= n else None
 
 
 class SparseSource(Source):

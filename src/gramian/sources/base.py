@@ -221,6 +221,9 @@ class Source(ABC):
     ) -> S:
         spans = self.row_spans(rows)
         if not spans:  # all in one share, here
+            whole = self.one_block(rows)
+            if whole is not None:
+                return statistic(whole, *along)
             return next(_merge_shares(self.blocks(rows), set(), statistic, merge, along))
         count = count_shares(len(spans))
         starts = [spans[len(spans) * i // count][0] for i in range(count)]
@@ -353,6 +356,10 @@ class Source(ABC):
         """Return what a task needs of the blocks from row ``start`` to ``stop``."""
         return Share(self.between(start, stop), rows, start, stop, along)
 
+    def one_block(self, rows: int | None) -> Block | None:
+        """Return all rows where they are one block that is at hand; else nothing."""
+        return None
+
     def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
         """Return the (start, stop) of blocks where any of them can be read by itself; else nothing."""
         return []
@@ -401,6 +408,10 @@ class MappedSource(Source):
         self.feature_names = source.feature_names if columns is None else None
         self.dtype, self.sparse = (source.dtype, source.sparse) if alike else (np.dtype(np.float64), False)
 
+    def one_block(self, rows: int | None) -> Block | None:
+        """Return all rows where they are one block that is at hand; else nothing."""
+        return None
+
     def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
         """Return the (start, stop) of the other source's blocks."""
         return self.source.row_spans(rows)
@@ -439,6 +450,10 @@ class SelectedSource(Source):
         self.dtype, self.sparse = source.dtype, source.sparse
         names = source.feature_names
         self.feature_names = names if names is None or columns is None else [names[j] for j in columns]
+
+    def one_block(self, rows: int | None) -> Block | None:
+        """Return all rows where they are one block that is at hand; else nothing."""
+        return None
 
     def row_spans(self, rows: int | None) -> list[tuple[int, int]]:
         """Return the (start, stop) of the other source's blocks, where all rows are here."""
